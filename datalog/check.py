@@ -1,0 +1,76 @@
+"""The checker: a parsed program in, a program that can be planned out, or all of its errors at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from datalog.ast import Program, replace
+from datalog.errors import UsageProblem, raise_all
+from datalog.functions import AGGREGATES, FUNCTIONS, Function, user_functions
+from datalog.infer import infer_types
+from datalog.names import check_calls, check_relations, resolve_constants, resolve_types
+from datalog.report import Report
+from datalog.safety import check_safety
+from datalog.stratify import check_strata
+
+__all__ = ["check", "functions_of"]
+
+
+def check(
+    program: Program,
+    constants: Mapping[str, Any] | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    aggregates: Mapping[str, Callable[..., Any]] | None = None,
+) -> Program:
+    """The program with names resolved and types filled in; raises all errors that were found, in order.
+
+    `constants` win over `.const`; `functions` and `aggregates` are Python callables for use in rules. A checked
+    program comes back as it is.
+
+    >>> from datalog import parse
+    >>> program = check(parse("near(x, y) :- at(x, p), at(y, q), distance(p, q) < k."), constants={"k": 20})
+    >>> [(column.name, column.type) for column in program.relations["at"].columns]
+    [('x', 'any'), ('p', 'any')]
+    """
+    if program.checked and not (constants or functions or aggregates):
+        return program
+    program = _register(program, functions or {}, aggregates or {})
+    known = functions_of(program)
+    report = Report(program.source)
+    report.problems += program.problems
+
+    program = resolve_constants(program, constants or {})
+    program = resolve_types(program, report)
+    check_relations(program, known, report)
+    check_calls(program, known, program.aggregates, report)
+    check_safety(program, report)
+    check_strata(program, report)
+    program = infer_types(program, known, report)
+
+    raise_all(report.problems)
+    return replace(program, checked=True)
+
+
+def functions_of(program: Program) -> dict[str, Function]:
+    """The functions that a program can call: the built-in ones and those registered with it."""
+    return {**FUNCTIONS, **user_functions(program.functions)}
+
+
+def _register(
+    program: Program, functions: Mapping[str, Callable[..., Any]], aggregates: Mapping[str, Callable[..., Any]]
+) -> Program:
+    """The program with the user's functions and aggregates; their names must be free and possible to write."""
+    for kind, table in (("function", functions), ("aggregate", aggregates)):
+        for name, value in table.items():
+            if not name.replace("?", "_").isidentifier():
+                raise UsageProblem(f"`{name}` cannot be the name of a {kind}: rules could not write it")
+            if name in FUNCTIONS or name in AGGREGATES or name in ("nil", "true", "false", "_"):
+                raise UsageProblem(f"`{name}` is already taken by the language and cannot be registered as a {kind}")
+            if not callable(value):
+                raise UsageProblem(f"the {kind} `{name}` cannot be called: {value!r}")
+    return replace(
+        program,
+        functions={**program.functions, **functions},
+        aggregates={**program.aggregates, **aggregates},
+    )

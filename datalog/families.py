@@ -1,0 +1,251 @@
+"""The first half of type inference: is it a number, a symbol or a list?
+
+Every column of a relation and every variable of a rule is a node; equality, use in an atom and use in a
+function unify nodes (union-find). A node that meets two families is a type clash, reported with the
+reasons of both. What stays open can hold anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from datalog.ast import (
+    Aggregate,
+    Atom,
+    Call,
+    Comparison,
+    Constant,
+    Expression,
+    HeadAggregate,
+    Negation,
+    Program,
+    Relation,
+    Rule,
+    Span,
+    Variable,
+)
+from datalog.errors import Note
+from datalog.format import format_expression
+from datalog.functions import Function, result_type
+from datalog.report import Report
+from datalog.scope import correlated, level_variables
+
+__all__ = ["Families", "Scope", "family_of_type", "family_of_value"]
+
+_NUMERIC = frozenset({"number", "unsigned", "float", "numeric"})
+
+
+def family_of_type(type_: str) -> str | None:
+    """`number`, `symbol` or `list`; None for what could be anything."""
+    return "number" if type_ in _NUMERIC else type_ if type_ in ("symbol", "list") else None
+
+
+def family_of_value(value: Any) -> str:
+    """The family of a constant.
+
+    >>> family_of_value(2.5), family_of_value("a"), family_of_value(())
+    ('number', 'symbol', 'list')
+    """
+    return "symbol" if isinstance(value, str) else "list" if isinstance(value, tuple) else "number"
+
+
+class Scope:
+    """The variables of a rule body or of an aggregate in it; correlated ones belong to the scope around."""
+
+    def __init__(self, body: tuple[Any, ...], parent: Scope | None = None, shared: frozenset[str] = frozenset()) -> None:
+        self.parent = parent
+        self.shared = shared
+        self.names = level_variables(body) | (parent.names if parent else frozenset())
+        self.nodes: dict[str, int] = {}
+        self.ranks: dict[str, int] = {}
+        self.inner: dict[int, Scope] = {}
+
+    def owner(self, name: str) -> Scope:
+        """The scope that a variable belongs to."""
+        scope = self
+        while scope.parent is not None and name in scope.shared:
+            scope = scope.parent
+        return scope
+
+    def of(self, aggregate: Aggregate) -> Scope:
+        """The scope of an aggregate that stands in this one."""
+        found = self.inner.get(id(aggregate))
+        if found is None:
+            shared = frozenset(correlated(aggregate, self.names))
+            found = self.inner[id(aggregate)] = Scope(aggregate.body, self, shared)
+        return found
+
+
+class Families:
+    """The nodes of a program. `scopes[i]` is the scope of rule i."""
+
+    def __init__(self, program: Program, functions: Mapping[str, Function], report: Report) -> None:
+        self.program = program
+        self.functions = functions
+        self.report = report
+        self.parent: list[int] = []
+        self.family: list[str | None] = []
+        self.reason: list[Note | None] = []
+        self.columns: dict[tuple[str, int], int] = {}
+        for relation in program.relations.values():
+            if relation.declared:
+                self._declare(relation)
+        self.scopes = [Scope(rule.body) for rule in program.rules]
+        for rule, scope in zip(program.rules, self.scopes, strict=True):
+            self._rule(rule, scope)
+
+    def column(self, relation: str, index: int) -> str | None:
+        """The family of a column."""
+        return self.family[self._find(self._column(relation, index))]
+
+    def variable(self, scope: Scope, name: str) -> str | None:
+        """The family of a variable."""
+        return self.family[self._find(self._variable(scope, name))]
+
+    # --- nodes ---
+
+    def _node(self, family: str | None = None, reason: Note | None = None) -> int:
+        self.parent.append(len(self.parent))
+        self.family.append(family)
+        self.reason.append(reason)
+        return len(self.parent) - 1
+
+    def _find(self, node: int) -> int:
+        while self.parent[node] != node:
+            self.parent[node] = self.parent[self.parent[node]]
+            node = self.parent[node]
+        return node
+
+    def _column(self, relation: str, index: int) -> int:
+        node = self.columns.get((relation, index))
+        if node is None:
+            node = self.columns[relation, index] = self._node()
+        return node
+
+    def _variable(self, scope: Scope, name: str) -> int:
+        owner = scope.owner(name)
+        node = owner.nodes.get(name)
+        if node is None:
+            node = owner.nodes[name] = self._node()
+        return node
+
+    def _declare(self, relation: Relation) -> None:
+        for index, column in enumerate(relation.columns):
+            reason = Note(f"column `{column.name}` of `{relation.name}` is declared {column.type}", column.span)
+            self.columns[relation.name, index] = self._node(family_of_type(column.type), reason)
+
+    def _unify(self, a: int, b: int, span: Span, left: str, right: str) -> None:
+        """Make two nodes one; `left` and `right` are what they are called if they clash."""
+        a, b = self._find(a), self._find(b)
+        if a == b:
+            return
+        first, second = self.family[a], self.family[b]
+        if first and second and first != second:
+            notes = [note for note in (self.reason[a], self.reason[b]) if note and note.span != span]
+            self.report.add(f"type clash: {left} is a {first}, but {right} is a {second}", span, *notes)
+            return
+        if first is None:
+            a, b = b, a  # the root keeps the family and its reason
+        self.parent[b] = a
+
+    # --- walking ---
+
+    def _rule(self, rule: Rule, scope: Scope) -> None:
+        for literal in rule.body:
+            self._literal(literal, scope)
+        self._atom(rule.head, scope)
+
+    def _literal(self, literal: Any, scope: Scope) -> None:
+        if isinstance(literal, Comparison):
+            left, right = self._expression(literal.left, scope), self._expression(literal.right, scope)
+            self._unify(left, right, literal.span, _quote(literal.left), _quote(literal.right))
+        else:
+            self._atom(literal.atom if isinstance(literal, Negation) else literal, scope)
+
+    def _atom(self, atom: Atom, scope: Scope) -> None:
+        relation = self.program.relations.get(atom.relation)
+        for index, argument in enumerate(atom.arguments):
+            node = self._expression(argument, scope)
+            if relation and relation.declared and index < relation.arity:
+                name = f"column `{relation.columns[index].name}` of `{atom.relation}`"
+            else:
+                name = f"column {index + 1} of `{atom.relation}`"
+            self._unify(node, self._column(atom.relation, index), argument.span, _quote(argument), name)
+
+    def _expression(self, node: Expression | HeadAggregate, scope: Scope) -> int:
+        if isinstance(node, Variable):
+            return self._variable(scope, node.name)
+        if isinstance(node, Constant):
+            family = family_of_value(node.value)
+            return self._node(family, Note(f"{_quote(node)} is a {family}", node.span))
+        if isinstance(node, Call):
+            return self._call(node, scope)
+        if isinstance(node, HeadAggregate):
+            return self._aggregated(node, scope)
+        inner = scope.of(node)
+        for literal in node.body:
+            self._literal(literal, inner)
+        return self._aggregated(node, inner)
+
+    def _call(self, call: Call, scope: Scope) -> int:
+        function = self.functions.get(call.function)
+        arguments = [self._expression(argument, scope) for argument in call.arguments]
+        if function is None:
+            return self._node()
+        together: tuple[int, str] | None = None
+        for index, (argument, node) in enumerate(zip(call.arguments, arguments, strict=True)):
+            wanted = function.parameter(index)
+            if wanted in ("same", "measure"):
+                if together is not None:
+                    self._unify(node, together[0], argument.span, _quote(argument), together[1])
+                together = together or (node, _quote(argument))
+            else:
+                self._require(argument, node, family_of_type(wanted), function, call)
+        if function.parameter(0) == "measure" and together and self.family[self._find(together[0])] == "symbol":
+            self._require(call.arguments[0], together[0], "number", function, call)
+        if function.result == "same" and together:
+            return together[0]
+        family = family_of_type(function.result)
+        return self._node(family, Note(f"{_quote(call)} gives a {family}", call.span) if family else None)
+
+    def _require(self, argument: Any, node: int, family: str | None, function: Function, call: Call) -> None:
+        if family is None:
+            return
+        what = f"`{function.name}`" if function.name[0].isalpha() and function.name != "neg" else _quote(call)
+        reason = Note(f"{what} takes {_plural(family)}", call.span)
+        root = self._find(node)
+        if self.family[root] in (None, family):
+            self._unify(self._node(family, reason), node, argument.span, "", "")
+        else:
+            notes = [note for note in (self.reason[root],) if note and note.span != argument.span]
+            self.report.add(f"type clash: {_quote(argument)} is a {self.family[root]}, but {what} takes {_plural(family)}",
+                            argument.span, *notes)
+
+    def _aggregated(self, node: Aggregate | HeadAggregate, scope: Scope) -> int:
+        """The node of an aggregate's value; `scope` is the one its target stands in."""
+        target = None if node.target is None else self._expression(node.target, scope)
+        if node.function in ("sum", "avg") and target is not None and node.target is not None:
+            root = self._find(target)
+            if self.family[root] not in (None, "number"):
+                self.report.add(f"type clash: {_quote(node.target)} is a {self.family[root]}, but {node.function} takes "
+                                "numbers", node.target.span, *filter(None, [self.reason[root]]))
+            else:
+                number = self._node("number", Note(f"{node.function} takes numbers", node.span))
+                self._unify(number, target, node.target.span, "", "")
+        if node.function in ("min", "max") and target is not None:
+            return target
+        if node.function in ("sum", "avg", "count"):
+            return self._node("number", Note(f"{node.function} gives a number", node.span))
+        custom = self.program.aggregates.get(node.function)
+        family = family_of_type(result_type(custom)) if custom is not None else None
+        return self._node(family, Note(f"{node.function} gives a {family}", node.span) if family else None)
+
+
+def _quote(node: Any) -> str:
+    text = format_expression(node)
+    return f"`{text}`" if len(text) <= 40 else "this"
+
+
+def _plural(family: str) -> str:
+    return f"{family}s"

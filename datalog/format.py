@@ -1,0 +1,176 @@
+"""Programs, rules and expressions back to text that parses to the same thing.
+
+>>> from datalog.parser import parse
+>>> print(format_rule(parse("r(x,min<c>):-s(x,_,c),!t(x),(c>1+2*3).").rules[0]))
+r(x, min<c>) :- s(x, _, c), !t(x), c > 1 + 2 * 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from datalog.ast import (
+    Aggregate,
+    Atom,
+    Call,
+    Comparison,
+    Constant,
+    Directive,
+    HeadAggregate,
+    Negation,
+    Program,
+    Relation,
+    Rule,
+    Variable,
+)
+
+__all__ = ["format_expression", "format_literal", "format_program", "format_relation", "format_rule", "format_value"]
+
+# How tightly operators bind; the operands of `^` are lopsided: `-x ^ -y` is `-(x ^ (-y))`.
+_SUM, _PRODUCT, _UNARY, _POWER, _ATOM = 1, 2, 3, 4, 5
+_BINARY: Mapping[str, tuple[int, int, int]] = {
+    "+": (_SUM, _SUM, _PRODUCT),
+    "-": (_SUM, _SUM, _PRODUCT),
+    "*": (_PRODUCT, _PRODUCT, _UNARY),
+    "/": (_PRODUCT, _PRODUCT, _UNARY),
+    "%": (_PRODUCT, _PRODUCT, _UNARY),
+    "^": (_POWER, _ATOM, _UNARY),
+}
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def format_value(value: Any) -> str:
+    r"""A value as the language writes it.
+
+    >>> print(format_value(('a"b\n', 1, 2.5, (), 1e30)))
+    ["a\"b\n", 1, 2.5, nil, 1e+30]
+    """
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(format_value, value)) + "]" if value else "nil"
+    if isinstance(value, str):
+        return '"' + "".join(_escape(c) for c in value) + '"'
+    return repr(value)
+
+
+def _escape(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
+
+
+def format_expression(node: Any, outer: int = 0) -> str:
+    """An expression or head aggregate; in parentheses if it binds less tightly than `outer` asks.
+
+    >>> x, two = Variable("x"), Constant(2)
+    >>> format_expression(Call("*", (Call("+", (x, two)), Call("neg", (x,)))))
+    '(x + 2) * -x'
+    """
+    text, strength = _expression(node)
+    return text if strength >= outer else f"({text})"
+
+
+def _expression(node: Any) -> tuple[str, int]:
+    if isinstance(node, Variable):
+        return ("_" if node.anonymous else node.name), _ATOM
+    if isinstance(node, Constant):
+        text = format_value(node.value)
+        return text, _UNARY if text.startswith("-") else _ATOM
+    if isinstance(node, HeadAggregate):
+        # A `>` inside would end the aggregate, but comparisons are no expressions: none can stand there.
+        return f"{node.function}<{'*' if node.target is None else format_expression(node.target)}>", _ATOM
+    if isinstance(node, Aggregate):
+        target = "" if node.target is None else f" {format_expression(node.target)}"
+        return f"{node.function}{target} : {{ {', '.join(map(format_literal, node.body))} }}", _ATOM
+    if isinstance(node, Call):
+        if node.function in _BINARY and len(node.arguments) == 2:
+            strength, left, right = _BINARY[node.function]
+            first, second = node.arguments
+            return f"{format_expression(first, left)} {node.function} {format_expression(second, right)}", strength
+        if node.function == "neg":
+            return f"-{format_expression(node.arguments[0], _UNARY)}", _UNARY
+        arguments = ", ".join(map(format_expression, node.arguments))
+        return (f"[{arguments}]" if node.function == "list" else f"{node.function}({arguments})"), _ATOM
+    raise TypeError(f"not an expression: {node!r}")
+
+
+def format_literal(node: Any) -> str:
+    """An atom, negation or comparison.
+
+    >>> format_literal(Negation(Atom("r", (Variable("x"), Variable("_#1")))))
+    '!r(x, _)'
+    """
+    if isinstance(node, Atom):
+        return f"{node.relation}({', '.join(map(format_expression, node.arguments))})"
+    if isinstance(node, Negation):
+        return f"!{format_literal(node.atom)}"
+    if isinstance(node, Comparison):
+        return f"{format_expression(node.left)} {node.op} {format_expression(node.right)}"
+    raise TypeError(f"not a literal: {node!r}")
+
+
+def format_rule(rule: Rule) -> str:
+    """A rule or fact, with its final dot."""
+    head = format_literal(rule.head)
+    return f"{head} :- {', '.join(map(format_literal, rule.body))}." if rule.body else f"{head}."
+
+
+def format_relation(relation: Relation) -> str:
+    """The declaration of a relation.
+
+    >>> from datalog.ast import Column
+    >>> format_relation(Relation("link", (Column("a", "symbol"), Column("b", "number")), key=(0,), ttl=30.0))
+    '.decl link(a: symbol, b: number) key(a) ttl(30)'
+    """
+
+    def names(positions: tuple[int, ...]) -> str:
+        return ", ".join(relation.columns[i].name for i in positions)
+
+    parts = [f".decl {relation.name}({', '.join(f'{c.name}: {c.type}' for c in relation.columns)})"]
+    if relation.key:
+        parts.append(f"key({names(relation.key)})")
+    if relation.ttl is not None:
+        parts.append(f"ttl({relation.ttl!r})".replace(".0)", ")"))
+    if relation.bag:
+        parts.append("bag")
+    if relation.partition:
+        parts.append(f"partition({names(relation.partition)})")
+    return " ".join(parts)
+
+
+def format_directive(directive: Directive) -> str:
+    """A directive with its parameters.
+
+    >>> format_directive(Directive("input", "link", {"IO": "file", "headers": True}))
+    '.input link(IO="file", headers=true)'
+    """
+
+    def value(v: Any) -> str:
+        return str(v).lower() if isinstance(v, bool) else format_value(v)
+
+    parameters = ", ".join(f"{k}={value(v)}" for k, v in directive.parameters.items())
+    return f".{directive.kind} {directive.relation}" + (f"({parameters})" if parameters else "")
+
+
+def format_program(program: Program) -> str:
+    """The whole program. Inferred relations get no declaration.
+
+    >>> from datalog.parser import parse
+    >>> print(format_program(parse(".output r  .const k=3  r(x):-s(x),x<k.")), end="")
+    .const k = 3
+    .output r
+    r(x) :- s(x), x < k.
+    """
+    return "".join(line + "\n" for line in _lines(program))
+
+
+def _lines(program: Program) -> Iterator[str]:
+    for name, type_ in program.aliases.items():
+        yield f".type {name} <: {type_}"
+    for name, value in program.constants.items():
+        yield f".const {name} = {format_value(value)}"
+    for relation in program.relations.values():
+        if relation.declared:
+            yield format_relation(relation)
+    yield from map(format_directive, program.directives)
+    yield from map(format_rule, program.rules)

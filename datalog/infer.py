@@ -1,0 +1,260 @@
+"""The second half of type inference: which kind of number, and what every relation looks like in the end.
+
+Kinds are ordered by promotion, `unsigned < number < (not known) < float`, and flow from bodies to heads until
+nothing changes. Columns that are declared stay as declared, and are checked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from typing import Any
+
+from datalog.ast import (
+    Aggregate,
+    Atom,
+    Call,
+    Column,
+    Comparison,
+    Constant,
+    HeadAggregate,
+    Negation,
+    Program,
+    Relation,
+    Rule,
+    Variable,
+    replace,
+)
+from datalog.errors import Note
+from datalog.facts import describe, evaluate_fact, misfit
+from datalog.families import Families, Scope, family_of_type, family_of_value
+from datalog.format import format_expression
+from datalog.functions import Function, in_range, result_type
+from datalog.names import atoms
+from datalog.report import Report
+
+__all__ = ["infer_types"]
+
+# NONE: nothing known yet. LITERAL: a small non-negative integer of the text, at home in every kind.
+NONE, LITERAL, UNSIGNED, NUMBER, UNKNOWN, FLOAT = range(6)
+_RANKS = {"unsigned": UNSIGNED, "number": NUMBER, "float": FLOAT}
+_NAMES = {LITERAL: "number", UNSIGNED: "unsigned", NUMBER: "number", FLOAT: "float"}
+
+
+def infer_types(program: Program, functions: Mapping[str, Function], report: Report) -> Program:
+    """The program with all relations it uses and the types of all calls and aggregates; reports type clashes.
+
+    Facts come back evaluated: their arguments are constants of the type of their column.
+    """
+    before = len(report.problems)
+    inference = _Inference(program, functions, report)
+    inference.settle()
+    rules = [inference.typed(rule, scope) for rule, scope in zip(program.rules, inference.scopes, strict=True)]
+    relations = inference.relations()
+    if len(report.problems) == before:
+        inference.check_heads(report)
+    if not report.problems:  # in a wrong program the same mistake would be reported again
+        rules = [evaluate_fact(r, relations[r.head.relation], functions, report) if r.is_fact else r for r in rules]
+    return replace(program, rules=tuple(rules), relations=relations)
+
+
+class _Inference:
+    """The kinds of the numeric columns of one program, `ranks`, and what follows from them."""
+
+    def __init__(self, program: Program, functions: Mapping[str, Function], report: Report) -> None:
+        self.program = program
+        self.functions = functions
+        self.families = Families(program, functions, report)
+        self.scopes = self.families.scopes
+        self.ranks: dict[tuple[str, int], int] = defaultdict(int)
+        heads = {rule.head.relation for rule in program.rules}
+        loaded = {d.relation for d in program.directives_of("input")}
+        self.arities: dict[str, int] = {}
+        for rule in program.rules:
+            for atom in atoms(rule):
+                self.arities.setdefault(atom.relation, len(atom.arguments))
+        for name, arity in self.arities.items():
+            if name not in heads or name in loaded:
+                self.ranks.update({(name, i): UNKNOWN for i in range(arity)})
+        for relation in self.declared():
+            for index, column in enumerate(relation.columns):
+                self.ranks[relation.name, index] = _RANKS.get(column.type, NONE)
+
+    def declared(self) -> list[Relation]:
+        return [relation for relation in self.program.relations.values() if relation.declared]
+
+    def settle(self) -> None:
+        """Let the kinds of numbers flow from bodies to heads until nothing changes."""
+        fixed = {relation.name for relation in self.declared()}
+        readers: dict[str, list[int]] = defaultdict(list)
+        for number, rule in enumerate(self.program.rules):
+            for atom in atoms(rule):
+                readers[atom.relation].append(number)
+        queue = deque(range(len(self.program.rules)))
+        waiting = set(queue)
+        while queue:
+            number = queue.popleft()
+            waiting.discard(number)
+            rule, scope = self.program.rules[number], self.scopes[number]
+            self.bind(rule.body, scope)
+            name, changed = rule.head.relation, False
+            for index, argument in enumerate(rule.head.arguments):
+                rank = self.rank(argument, scope)
+                if name not in fixed and rank > self.ranks[name, index]:
+                    self.ranks[name, index] = rank
+                    changed = True
+            if changed:
+                fresh = [r for r in readers[name] if r not in waiting]
+                queue.extend(fresh)
+                waiting.update(fresh)
+
+    def bind(self, body: tuple[Any, ...], scope: Scope) -> None:
+        """The kinds of the variables of a body: by the columns they stand in, else by the equation that binds them."""
+        fixed: set[str] = set()
+        for literal in body:
+            if isinstance(literal, Atom):
+                for index, argument in enumerate(literal.arguments):
+                    if isinstance(argument, Variable):
+                        owner = scope.owner(argument.name)
+                        if owner is scope:
+                            rank = max(scope.ranks.get(argument.name, NONE), self.ranks[literal.relation, index])
+                            scope.ranks[argument.name] = rank
+                        fixed.add(argument.name)
+        equations = [x for x in body if isinstance(x, Comparison)]
+        for _ in range(len(equations) + 1):
+            before = dict(scope.ranks)
+            for equation in equations:
+                for side, other in ((equation.left, equation.right), (equation.right, equation.left)):
+                    rank = self.rank(other, scope)
+                    if (isinstance(side, Variable) and equation.op == "=" and side.name not in fixed
+                            and scope.owner(side.name) is scope):
+                        scope.ranks[side.name] = max(scope.ranks.get(side.name, NONE), rank)
+            if scope.ranks == before:
+                break
+
+    # --- expressions ---
+
+    def rank(self, node: Any, scope: Scope) -> int:
+        """The kind of number that an expression gives (without meaning for symbols and lists)."""
+        if isinstance(node, Variable):
+            return scope.owner(node.name).ranks.get(node.name, NONE)
+        if isinstance(node, Constant):
+            if isinstance(node.value, float):
+                return FLOAT
+            small = isinstance(node.value, int) and in_range(node.value)
+            return (LITERAL if node.value >= 0 else NUMBER) if small else UNSIGNED
+        if isinstance(node, Call):
+            ranks = [self.rank(argument, scope) for argument in node.arguments]
+            function = self.functions.get(node.function)
+            if function is None or not ranks:
+                return UNKNOWN if function is None else _RANKS.get(function.result, UNKNOWN)
+            if function.result not in ("numeric", "same"):
+                return _RANKS.get(function.result, UNKNOWN)
+            promoted = max(ranks)
+            below = node.function == "neg" or (node.function == "-" and promoted == LITERAL)
+            return max(promoted, NUMBER) if below and promoted else promoted
+        if isinstance(node, Aggregate):
+            inner = scope.of(node)
+            self.bind(node.body, inner)
+            return self.aggregated(node, inner)
+        return self.aggregated(node, scope)
+
+    def aggregated(self, node: Aggregate | HeadAggregate, scope: Scope) -> int:
+        target = NONE if node.target is None else self.rank(node.target, scope)
+        if node.function in ("count", "avg"):
+            return NUMBER if node.function == "count" else FLOAT
+        if node.function in ("min", "max", "sum"):
+            return NUMBER if target == LITERAL else target
+        custom = self.program.aggregates.get(node.function)
+        return _RANKS.get(result_type(custom), UNKNOWN) if custom is not None else UNKNOWN
+
+    def family(self, node: Any, scope: Scope) -> str | None:
+        if isinstance(node, Variable):
+            return self.families.variable(scope, node.name)
+        if isinstance(node, Constant):
+            return family_of_value(node.value)
+        if isinstance(node, Call):
+            function = self.functions.get(node.function)
+            if function is not None and function.result == "same":
+                return next(filter(None, (self.family(a, scope) for a in node.arguments)), None)
+            return family_of_type(function.result) if function else None
+        if node.function in ("min", "max") and node.target is not None:
+            return self.family(node.target, scope.of(node) if isinstance(node, Aggregate) else scope)
+        if node.function in ("sum", "avg", "count"):
+            return "number"
+        custom = self.program.aggregates.get(node.function)
+        return family_of_type(result_type(custom)) if custom is not None else None
+
+    def type_of(self, node: Any, scope: Scope) -> str:
+        family = self.family(node, scope)
+        return _NAMES.get(self.rank(node, scope), "any") if family == "number" else family or "any"
+
+    # --- results ---
+
+    def typed(self, node: Any, scope: Scope) -> Any:
+        """The node with the types of its calls and aggregates filled in."""
+        if isinstance(node, Rule):
+            body = tuple(self.typed(literal, scope) for literal in node.body)
+            return replace(node, head=self.typed(node.head, scope), body=body)
+        if isinstance(node, Atom):
+            return replace(node, arguments=tuple(self.typed(a, scope) for a in node.arguments))
+        if isinstance(node, Negation):
+            return replace(node, atom=self.typed(node.atom, scope))
+        if isinstance(node, Comparison):
+            return replace(node, left=self.typed(node.left, scope), right=self.typed(node.right, scope))
+        if isinstance(node, Call):
+            arguments = tuple(self.typed(a, scope) for a in node.arguments)
+            return replace(node, arguments=arguments, type=self.type_of(node, scope))
+        if isinstance(node, (Aggregate, HeadAggregate)):
+            inner = scope.of(node) if isinstance(node, Aggregate) else scope
+            target = None if node.target is None else self.typed(node.target, inner)
+            type_ = self.type_of(node, scope)
+            if isinstance(node, HeadAggregate):
+                return replace(node, target=target, type=type_)
+            return replace(node, target=target, type=type_, body=tuple(self.typed(x, inner) for x in node.body))
+        return node
+
+    def relations(self) -> dict[str, Relation]:
+        """Every relation: the declared ones as they are, the others as they were inferred, in order of use."""
+        found = {relation.name: relation for relation in self.declared()}
+        names = _column_names(self.program)
+        for name, arity in self.arities.items():
+            if name not in found:
+                columns = []
+                for index in range(arity):
+                    family = self.families.column(name, index)
+                    type_ = _NAMES.get(self.ranks[name, index], "any") if family == "number" else family or "any"
+                    columns.append(Column(names[name][index], type_, numeric=family == "number"))
+                first = next(a for rule in self.program.rules for a in atoms(rule) if a.relation == name)
+                found[name] = Relation(name, tuple(columns), declared=False, span=first.span)
+        return found
+
+
+    def check_heads(self, report: Report) -> None:
+        """Report rules that put a float, or a constant out of range, into a declared column of integers."""
+        for rule, scope in zip(self.program.rules, self.scopes, strict=True):
+            relation = self.program.relations.get(rule.head.relation)
+            if relation is None or not relation.declared or rule.is_fact:
+                continue
+            for argument, column in zip(rule.head.arguments, relation.columns, strict=False):
+                problem = misfit(argument.value, column.type) if isinstance(argument, Constant) else None
+                if problem:
+                    report.add(*describe(argument.value, problem, column, relation, argument.span))
+                elif column.type in ("number", "unsigned") and self.type_of(argument, scope) == "float":
+                    report.add(f"`{format_expression(argument)}` is a float, but column `{column.name}` of "
+                               f"`{relation.name}` is {column.type}", argument.span,
+                               Note(f"column `{column.name}` of `{relation.name}` is declared {column.type}", column.span))
+
+
+def _column_names(program: Program) -> dict[str, tuple[str, ...]]:
+    """Names for columns: the variables of the first atom, heads first, that has nothing but different variables."""
+    every = [rule.head for rule in program.rules]
+    every += [atom for rule in program.rules for atom in list(atoms(rule))[1:]]
+    names: dict[str, tuple[str, ...]] = {}
+    for atom in every:
+        found = [a.name for a in atom.arguments if isinstance(a, Variable) and not a.anonymous]
+        if atom.relation not in names and len(set(found)) == len(atom.arguments):
+            names[atom.relation] = tuple(found)
+    for atom in every:
+        names.setdefault(atom.relation, tuple(f"c{i}" for i in range(len(atom.arguments))))
+    return names

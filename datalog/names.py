@@ -1,0 +1,285 @@
+"""The first phase of the checker: what every name means.
+
+Constants take their values, type aliases disappear, and every relation, function and aggregate that is used
+is looked up: does it exist, and does it take so many arguments?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from datalog.ast import (
+    Aggregate,
+    Atom,
+    Call,
+    Column,
+    Comparison,
+    Constant,
+    HeadAggregate,
+    Negation,
+    Program,
+    Relation,
+    Rule,
+    Variable,
+    expressions,
+    replace,
+)
+from datalog.builder import fold_list
+from datalog.errors import Note, UsageProblem
+from datalog.functions import AGGREGATES, Function, value_of
+from datalog.report import Report, listed, suggestion
+
+__all__ = ["TYPES", "atoms", "check_calls", "check_relations", "resolve_constants", "resolve_types", "rewrite"]
+
+TYPES = ("number", "unsigned", "float", "symbol", "list")
+
+
+# --- walking -------------------------------------------------------------------------------------------------
+
+
+def atoms(node: Any) -> Iterator[Atom]:
+    """The atoms of a rule, head first, negated ones and those inside aggregates included.
+
+    >>> from datalog.parser import parse
+    >>> [a.relation for a in atoms(parse("r(n) :- s(n), !t(n), n = count : { u(_) }.").rules[0])]
+    ['r', 's', 't', 'u']
+    """
+    if isinstance(node, Rule):
+        yield node.head
+        for literal in node.body:
+            yield from atoms(literal)
+        return
+    if isinstance(node, Negation):
+        node = node.atom
+    if isinstance(node, Atom):
+        yield node
+    for expression in expressions(node):
+        if isinstance(expression, Aggregate):
+            for literal in expression.body:
+                if not isinstance(literal, Comparison):  # `expressions` comes to the aggregates in it by itself
+                    yield literal.atom if isinstance(literal, Negation) else literal
+
+
+def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The node with `change` applied to every expression in it, innermost first; the same object if nothing did."""
+    if isinstance(node, (Variable, Constant)):
+        return change(node)
+    if isinstance(node, (Atom, Call)):
+        arguments = tuple(rewrite(a, change) for a in node.arguments)
+        if any(new is not old for new, old in zip(arguments, node.arguments, strict=True)):
+            node = replace(node, arguments=arguments)
+        return change(node) if isinstance(node, Call) else node
+    if isinstance(node, Comparison):
+        left, right = rewrite(node.left, change), rewrite(node.right, change)
+        return node if left is node.left and right is node.right else replace(node, left=left, right=right)
+    if isinstance(node, Negation):
+        atom = rewrite(node.atom, change)
+        return node if atom is node.atom else replace(node, atom=atom)
+    if isinstance(node, (Aggregate, HeadAggregate)):
+        target = None if node.target is None else rewrite(node.target, change)
+        node = node if target is node.target else replace(node, target=target)
+        if isinstance(node, Aggregate):
+            body = tuple(rewrite(literal, change) for literal in node.body)
+            if any(new is not old for new, old in zip(body, node.body, strict=True)):
+                node = replace(node, body=body)
+        return change(node)
+    if isinstance(node, Rule):
+        head = rewrite(node.head, change)
+        body = tuple(rewrite(literal, change) for literal in node.body)
+        return replace(node, head=head, body=body)
+    raise TypeError(f"not a node of a rule: {node!r}")
+
+
+# --- constants and types -------------------------------------------------------------------------------------
+
+
+def resolve_constants(program: Program, given: Mapping[str, Any]) -> Program:
+    """The program with the names of constants replaced by their values; `given` ones win over `.const`.
+
+    Raises `UsageProblem` for a given constant that no rule and no `.const` knows: that is a slip of the pen.
+    """
+    values = dict(program.constants)
+    used = {e.name for rule in program.rules for e in expressions(rule) if isinstance(e, Variable)}
+    for name, value in given.items():
+        if name not in used and name not in values:
+            raise UsageProblem(f"no constant `{name}` in {program.source.name}{suggestion(name, {*values, *used})}")
+        try:
+            values[name] = value_of(value, f"the constant `{name}`")
+        except (ValueError, OverflowError):
+            raise UsageProblem(f"the value of the constant `{name}` is not a number, a string or a list") from None
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Variable) and node.name in values:
+            return Constant(values[node.name], node.span)
+        if isinstance(node, Call) and node.function == "list":
+            return fold_list(node)
+        if isinstance(node, (Aggregate, HeadAggregate)) and node.function == "mean":
+            return replace(node, function="avg")
+        return node
+
+    rules = tuple(rewrite(rule, change) for rule in program.rules)
+    return replace(program, rules=rules, constants=values)
+
+
+def resolve_types(program: Program, report: Report) -> Program:
+    """The program with type aliases in declarations replaced by what they stand for."""
+
+    def resolve(name: str, seen: tuple[str, ...] = ()) -> str | None:
+        if name in TYPES:
+            return name
+        if name in seen or name not in program.aliases:
+            return None
+        return resolve(program.aliases[name], (*seen, name))
+
+    for name, type_ in program.aliases.items():
+        if name in TYPES:
+            report.add(f"`{name}` is a type of the language and cannot be defined again", program.alias_spans[name])
+        elif resolve(name) is None and (type_ not in program.aliases or _circular(name, program.aliases)):
+            circular = type_ in program.aliases
+            message = f"the type `{name}` is defined by itself" if circular else _unknown_type(type_, program)
+            report.add(message, program.alias_spans[name])
+    relations: dict[str, Relation] = {}
+    for relation in program.relations.values():
+        columns: list[Column] = []
+        for column in relation.columns:
+            type_or_none = resolve(column.type)
+            if type_or_none is None and column.type not in program.aliases:
+                report.add(_unknown_type(column.type, program), column.span, Note(f"the types are {listed(TYPES)}"))
+            known = type_or_none or "any"
+            columns.append(replace(column, type=known, numeric=known in TYPES[:3]))
+        relations[relation.name] = replace(relation, columns=tuple(columns))
+    return replace(program, relations=relations)
+
+
+def _circular(name: str, aliases: Mapping[str, str]) -> bool:
+    target = aliases[name]
+    for _ in aliases:
+        if target == name:
+            return True
+        target = aliases.get(target, "")
+    return False
+
+
+def _unknown_type(name: str, program: Program) -> str:
+    return f"unknown type `{name}`{suggestion(name, {*TYPES, *program.aliases})}"
+
+
+# --- relations -----------------------------------------------------------------------------------------------
+
+
+def check_relations(program: Program, functions: Mapping[str, Function], report: Report) -> None:
+    """Whether every relation exists and is used with one arity; whether its qualifiers suit it."""
+    heads = {rule.head.relation for rule in program.rules}
+    declared = {name for name, relation in program.relations.items() if relation.declared}
+    used = {atom.relation for rule in program.rules for atom in atoms(rule)}
+    directed = {directive.relation for directive in program.directives}
+    # Without declarations a relation that only bodies mention is a base relation that updates will fill.
+    known = declared | heads | directed | (set() if declared else used)
+    for name in sorted({*heads, *declared} & AGGREGATES):
+        place = program.relations[name].span if name in declared else next(
+            r.head.span for r in program.rules if r.head.relation == name)
+        report.add(f"`{name}` is the name of an aggregate; a relation cannot have it", place)
+    for directive in program.directives:
+        if directive.relation not in declared | used:
+            report.add(f"unknown relation `{directive.relation}` in .{directive.kind}"
+                       + suggestion(directive.relation, declared | used), directive.span)
+    arities: dict[str, tuple[int, Any, str]] = {
+        name: (relation.arity, relation.span, "it is declared here")
+        for name, relation in program.relations.items() if relation.declared
+    }
+    for rule in program.rules:
+        for atom in atoms(rule):
+            name, count = atom.relation, len(atom.arguments)
+            if name in functions and name not in declared | heads | directed:
+                report.add(f"`{name}` is a function, not a relation: compare its result with something", atom.span)
+            elif name not in known:
+                report.add(f"unknown relation `{name}`{suggestion(name, known)}", atom.span,
+                           Note(f"no .decl, rule, fact or directive mentions `{name}`"))
+            else:
+                arity, span, what = arities.setdefault(name, (count, atom.span, "it is used like this here"))
+                if arity != count:
+                    report.add(f"`{name}` has {_columns(arity)}, but {count} {'is' if count == 1 else 'are'} given",
+                               atom.span, Note(what, span))
+    _check_qualifiers(program, report)
+
+
+def _columns(count: int) -> str:
+    return f"{count or 'no'} column{'' if count == 1 else 's'}"
+
+
+def _check_qualifiers(program: Program, report: Report) -> None:
+    for name in sorted(program.derived & set(program.relations)):
+        relation = program.relations[name]
+        kind = "key" if relation.key else "ttl" if relation.ttl is not None else "bag" if relation.bag else ""
+        if kind and relation.declared:
+            rule = next(r for r in program.rules if r.body and r.head.relation == name)
+            report.add(f"`{kind}` is for relations that facts fill, but `{name}` is defined by rules", relation.span,
+                       Note("it is defined here", rule.head.span))
+    for directive in program.directives_of("limitsize"):
+        size = directive.parameters.get("n")
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+            report.add(".limitsize needs a size: .limitsize r(n=100)", directive.span)
+
+
+# --- functions and aggregates --------------------------------------------------------------------------------
+
+
+def check_calls(
+    program: Program, functions: Mapping[str, Function], aggregates: Mapping[str, Any], report: Report
+) -> None:
+    """Whether every function and aggregate exists, takes so many arguments, and may stand where it does."""
+    for rule in program.rules:
+        for node in (*expressions(rule), *rule.aggregates):
+            if isinstance(node, Call):
+                _check_call(node, functions, aggregates, report)
+            elif isinstance(node, (Aggregate, HeadAggregate)) and node.function not in AGGREGATES | aggregates.keys():
+                report.add(f"unknown aggregate `{node.function}`"
+                           + suggestion(node.function, AGGREGATES | aggregates.keys()), node.span,
+                           Note(f"the aggregates are {listed(sorted(AGGREGATES | aggregates.keys()))}"))
+        _check_places(rule, report)
+
+
+def _check_call(
+    call: Call, functions: Mapping[str, Function], aggregates: Mapping[str, Any], report: Report
+) -> None:
+    function = functions.get(call.function)
+    count = len(call.arguments)
+    if function is None:
+        name = call.function
+        if name in AGGREGATES | aggregates.keys():
+            report.add(f"`{name}` is an aggregate: write {name} x : {{ ... }} in a body, {name}<x> in a head", call.span)
+        else:
+            report.add(f"unknown function `{name}`{suggestion(name, (f for f in functions if f.isidentifier()))}",
+                       call.span)
+    elif not function.accepts(count):
+        least, most = function.least, function.most
+        wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
+        plural = "" if wanted.endswith(" 1") or wanted == "1" else "s"
+        report.add(f"`{call.function}` takes {wanted} argument{plural}, but {count} {'is' if count == 1 else 'are'} given",
+                   call.span, Note(f"it is used as {function.usage}"))
+
+
+def _check_places(rule: Rule, report: Report) -> None:
+    """Body aggregates belong in the comparisons of a body, so that their value has a name or a test."""
+
+    def refuse(node: Any, where: str) -> None:
+        for expression in expressions(node):
+            if isinstance(expression, Aggregate):
+                report.add(f"an aggregate cannot stand in {where}", expression.span,
+                           Note(f"give its value a name in the body: v = {expression.function} ..., and use v"))
+
+    refuse(rule.head, "a head" if rule.body else "a fact")
+    literals = list(rule.body)
+    while literals:
+        literal = literals.pop()
+        if isinstance(literal, Comparison):
+            for expression in expressions(literal):
+                if isinstance(expression, Aggregate):
+                    if expression.target is not None:
+                        refuse(expression.target, "what another aggregate ranges over")
+                    literals += [inner for inner in expression.body if not isinstance(inner, Comparison)]
+        else:
+            refuse(literal, "the arguments of a relation")
+
+

@@ -1,0 +1,299 @@
+"""Syntax errors in plain words, and where to go on reading after one.
+
+Lark says which token it met and which it could have used. A person is better served by "expected `,` or `)`", by the
+usual suspects (a missing dot, a quote that was never closed, `==`), and by a caret at the place where something
+is missing rather than where that was noticed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lark import Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from datalog.ast import Source, Span
+from datalog.errors import Note, SyntaxProblem
+from datalog.report import listed, suggestion
+
+__all__ = ["Trouble", "blanked", "explain", "statement_around"]
+
+DIRECTIVES = ("decl", "input", "output", "printsize", "limitsize", "const", "type")
+QUALIFIERS = ("key", "ttl", "bag", "partition")
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A syntax problem and the offsets of the stretch of text to leave out before reading again."""
+
+    problem: SyntaxProblem
+    start: int
+    end: int
+
+
+# --- a rough look at the text --------------------------------------------------------------------------------
+
+_PIECE = re.compile(
+    r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/|/\*.*)|(?P<string>"(?:[^"\\\n]|\\[^\n])*"?)"""
+    r"""|(?P<directive>(?<![\w)\]?"])\.[a-zA-Z]\w*)|(?P<word>\d+\.\d+(?:[eE][+-]?\d+)?|[\w?]+)"""
+    r"""|(?P<mark>:-|<:|[<>!:]=|==|&&|\|\||->|<-|.)""",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    kind: str
+    text: str
+    start: int
+    end: int
+    first: bool  # the first on its line
+
+
+def _pieces(text: str) -> Iterator[_Piece]:
+    """The text as words, strings and marks, also where it is no program."""
+    first = True
+    for match in _PIECE.finditer(text):
+        kind = match.lastgroup or "mark"
+        if kind == "space":
+            first = first or "\n" in match[0]
+        else:
+            yield _Piece(kind, match[0], match.start(), match.end(), first)
+            first = False
+
+
+def statement_around(text: str, position: int) -> tuple[int, int]:
+    """The offsets of the statement that an error at `position` is in.
+
+    A rule ends at its dot, a directive at the end of its line; a directive at the beginning of a line starts anew in any case.
+
+    >>> text = "a(1). b(2 :- c. d(3)."
+    >>> start, end = statement_around(text, 10)
+    >>> text[start:end]
+    'b(2 :- c.'
+    """
+    start, depth = 0, 0
+    open_, directive = False, False
+    for piece in _pieces(text):
+        ends_line = directive and piece.first and depth <= 0
+        if open_ and (ends_line or (piece.kind == "directive" and piece.first)):
+            if piece.start > position:
+                return start, piece.start
+            open_ = False
+        if not open_:
+            start, depth, open_, directive = piece.start, 0, True, piece.kind == "directive"
+        depth += (piece.text in ("(", "{", "[")) - (piece.text in (")", "}", "]"))
+        if piece.text == "." and not directive:
+            open_ = False
+            if piece.start >= position:
+                return start, piece.end
+    return min(start, position), len(text)
+
+
+def blanked(text: str, start: int, end: int) -> str:
+    """The text with a stretch of it blank; every other character keeps its place.
+
+    >>> blanked("ab cd", 1, 4)
+    'a   d'
+    """
+    return text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
+
+
+def _span(text: str, start: int, end: int) -> Span:
+    line = text.count("\n", 0, start) + 1
+    begin = text.rfind("\n", 0, start) + 1
+    end_line = text.count("\n", 0, end) + 1
+    end_begin = text.rfind("\n", 0, end) + 1
+    return Span(line, start - begin + 1, end_line, end - end_begin + 1)
+
+
+# --- what was expected ---------------------------------------------------------------------------------------
+
+_OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "CARET"})
+_COMPARATORS = frozenset({"COMPARATOR", "EQUALS", "LESSTHAN", "MORETHAN"})
+_VALUES = frozenset({"INTEGER", "FLOAT", "STRING", "IDENT", "ANONYMOUS", "LSQB", "AGGREGATE", "CUSTOM", "MINUS", "LPAR"})
+_STATEMENTS = frozenset({"_DECL", "_CONST", "_TYPE", "INPUT", "OUTPUT", "PRINTSIZE", "LIMITSIZE", "$END"})
+_WORDS = {
+    "RPAR": "`)`", "RSQB": "`]`", "RBRACE": "`}`", "LPAR": "`(`", "LSQB": "`[`", "LBRACE": "`{`", "COMMA": "`,`",
+    "SEMICOLON": "`;`", "_DOT": "`.`", "_IF": "`:-`", "COLON": "`:`", "SUBTYPE": "`<:`", "EQUALS": "`=`",
+    "LESSTHAN": "`<`", "MORETHAN": "`>`", "IDENT": "a name", "STRING": "a string", "INTEGER": "a number",
+    "FLOAT": "a number", "MINUS": "`-`", "STAR": "`*`", "BANG": "`!`",
+    "KEY": "a qualifier", "TTL": "a qualifier", "BAG": "a qualifier", "PARTITION": "a qualifier",
+}
+
+
+def expectation(accepts: set[str]) -> str:
+    """The terminals of the grammar as a person calls them.
+
+    >>> expectation({"COMMA", "RPAR", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "CARET"})
+    '`)`, `,` or an operator'
+    """
+    left = set(accepts)
+    words: list[str] = []
+    extra: list[str] = []
+    if accepts >= {"INTEGER", "STRING", "LSQB"}:
+        extra.append("a condition" if "BANG" in accepts else "a value")
+        left -= _VALUES | {"BANG"}
+    elif accepts >= {"PLUS", "STAR"}:
+        extra.append("an operator")
+        left -= _OPERATORS | _COMPARATORS
+    if accepts & {"RPAR", "COMMA"}:
+        left.discard("LPAR")  # true of every name, and never what was meant
+    if accepts & {"_DECL"}:
+        extra.append("the beginning of a rule or declaration")
+        left -= _STATEMENTS | {"IDENT"}
+    words += [word for name, word in _WORDS.items() if name in left]
+    return listed([*dict.fromkeys(words), *extra], "or")
+
+
+def explain(error: UnexpectedInput, text: str, source: Source) -> Trouble:
+    """The error in plain words."""
+    position = len(text) if isinstance(error, UnexpectedToken) and error.token.type == "$END" else error.pos_in_stream or 0
+    accepts = set(error.interactive_parser.accepts()) if error.interactive_parser else set()  # type: ignore[attr-defined]
+    stack = error.interactive_parser.parser_state.value_stack if error.interactive_parser else []  # type: ignore[attr-defined]
+    pieces = list(_pieces(text))
+    before = [piece for piece in pieces if piece.end <= position]
+    here = next((piece for piece in pieces if piece.end > position), None)
+    return _Explainer(text, source, accepts, stack, before, here, isinstance(error, UnexpectedCharacters)).explain()
+
+
+@dataclass(frozen=True, slots=True)
+class _Explainer:
+    """One syntax error: the pieces before it, the piece `here` (None at the end), and what lark would accept."""
+
+    text: str
+    source: Source
+    accepts: set[str]
+    stack: list[object]
+    before: list[_Piece]
+    here: _Piece | None
+    unreadable: bool
+
+    def trouble(self, message: str, start: int, end: int, *hints: str, resume: int | None = None) -> Trouble:
+        problem = SyntaxProblem(message, _span(self.text, start, end), self.source, [Note(hint) for hint in hints])
+        first, last = statement_around(self.text, start)
+        return Trouble(problem, first, last if resume is None else max(resume, first + 1))
+
+    def explain(self) -> Trouble:
+        here = self.here
+        for special in (self.custom, self.unclosed, self.directive, self.suspects, self.aggregate, self.qualifier):
+            found = special()
+            if found is not None:
+                return found
+        if here is None:
+            return self.at_end()
+        if here.first and "_DOT" in self.accepts and self.before:
+            end = self.before[-1].end
+            wanted = "`.` or `:-`" if "_IF" in self.accepts else "`.`"
+            return self.trouble(f"expected {wanted} after this", end - 1, end,
+                                f"`{here.text}` on the next line begins another statement", resume=here.start)
+        return self.trouble(f"expected {expectation(self.accepts)}, not `{here.text}`", here.start, here.end)
+
+    def at_end(self) -> Trouble:
+        end = self.before[-1].end if self.before else 0
+        if "_DOT" in self.accepts:
+            return self.trouble("expected `.` after this: the program ends in the middle of a rule", end - 1, end)
+        return self.trouble(f"the program ends too early: expected {expectation(self.accepts)}", max(end - 1, 0), end)
+
+    # --- usual suspects ---
+
+    def custom(self) -> Trouble | None:
+        """`r(x y)` was read as the beginning of an aggregate `x y : {...}`; the mistake is the missing comma."""
+        names = [value for value in self.stack if isinstance(value, Token) and value.type == "CUSTOM"]
+        if not names:
+            return None
+        name = names[-1]
+        after = next((piece for piece in (*self.before, *filter(None, [self.here])) if piece.start >= (name.end_pos or 0)), None)
+        if after is None:
+            return None
+        if name == "not":
+            return self.trouble("negation is written `!`, not `not`", name.start_pos or 0, name.end_pos or 0)
+        if after.text in ("and", "or"):
+            sign = "," if after.text == "and" else ";"
+            return self.trouble(f"`{after.text}` is written `{sign}`", after.start, after.end)
+        return self.trouble(f"expected `,`, an operator or a closing bracket after `{name}`, not `{after.text}`",
+                            after.start, after.end)
+
+    def unclosed(self) -> Trouble | None:
+        here = self.here
+        if here is not None and here.kind == "string" and (len(here.text) < 2 or not re.search(r'(?<!\\)(\\\\)*"$', here.text[1:])):
+            return self.trouble("this string has no closing quote", here.start, here.end, resume=here.end)
+        comment = next((m for m in _PIECE.finditer(self.text) if m[0].startswith("/*") and not m[0].endswith("*/")), None)
+        if comment is not None and (here is None or here.start >= comment.start()):
+            problem = SyntaxProblem("this comment is never closed by `*/`",
+                                    _span(self.text, comment.start(), comment.start() + 2), self.source)
+            return Trouble(problem, min(comment.start(), statement_around(self.text, comment.start())[0]), len(self.text))
+        return None
+
+    def directive(self) -> Trouble | None:
+        here = self.here
+        if here is None or here.kind != "directive":
+            return None
+        name = here.text[1:]
+        if name in DIRECTIVES:
+            end = self.before[-1].end if self.before else here.start
+            return self.trouble(f"expected {expectation(self.accepts)} before `{here.text}`", max(end - 1, 0), end,
+                                resume=here.start)
+        known = listed([f".{word}" for word in DIRECTIVES])
+        near = suggestion(name, DIRECTIVES).replace("`", "`.", 1)
+        return self.trouble(f"unknown directive `{here.text}`{near}", here.start, here.end, f"the directives are {known}")
+
+    def suspects(self) -> Trouble | None:
+        here = self.here
+        if here is None:
+            return None
+        pair = self.text[max(here.start - 1, 0) : here.start + 1]
+        if here.text == "==":
+            return self.trouble("equality is written `=`", here.start, here.end)
+        if here.text == "'":
+            return self.trouble("strings stand in double quotes", here.start, here.end)
+        if here.text == "#":
+            return self.trouble("a program cannot hold `#`", here.start, here.end, "comments begin with //")
+        if here.text in ("&&", "||", "&", "|"):
+            return self.trouble(f"`{here.text}` is written `{',' if '&' in here.text else ';'}`", here.start, here.end)
+        if here.text in ("<-", ":=", "->", "-") and pair[:1] == "<" and "_IF" in self.accepts:
+            return self.trouble("a rule is written `head :- body.`", here.start - 1, here.end)
+        if here.text in ("<-", ":=", "->", ":", "=") and "_IF" in self.accepts:
+            return self.trouble("a rule is written `head :- body.`", here.start, here.end)
+        first, _ = statement_around(self.text, here.start)
+        if self.accepts <= {"RPAR", "COMMA"} and re.match(r"\.(input|output|printsize)", self.text[first:]):
+            return self.trouble(f"expected {expectation(self.accepts)}, not `{here.text}`", here.start, here.end,
+                                'a value that is not a plain word stands in quotes: filename="a.csv"')
+        if here.kind == "word" and here.text[0].isdigit() and self.unreadable:
+            return self.trouble(f"`{here.text}` is neither a number nor a name", here.start, here.end)
+        if self.before and self.before[-1].text == "!" and here.text == "(":
+            return self.trouble("only a single atom can be negated, not a group", here.start, here.end,
+                                "give the group a relation of its own and negate that")
+        if self.before and self.before[-1].text == ":-" and here.text == ".":
+            return self.trouble("the body is empty", self.before[-1].start, here.end, "a fact is written without `:-`")
+        return None
+
+    def aggregate(self) -> Trouble | None:
+        """An aggregate's name where it cannot stand: as a variable, or `min<x>` in a body."""
+        last = self.stack[-1] if self.stack else None
+        names = [value for value in self.stack if isinstance(value, Token) and value.type == "AGGREGATE"]
+        if not names or self.here is None:
+            return None
+        name = names[-1]
+        start, end = name.start_pos or 0, name.end_pos or 0
+        if last is name and self.here.text == "<":
+            return self.trouble(f"`{name}<...>` can only stand in a head", start, end,
+                                f"in a body write v = {name} x : {{ ... }}")
+        if last is name and (self.here.kind == "mark" and self.here.text not in ("(", "[", "{")):
+            return self.trouble(f"`{name}` is the name of an aggregate and cannot be a variable", start, end)
+        if "COLON" in self.accepts and self.text[end:].lstrip().startswith("("):
+            return self.trouble(f"`{name}` is used as {name}(a, b), or as an aggregate, {name} x : {{ ... }}", start, end)
+        return None
+
+    def qualifier(self) -> Trouble | None:
+        """`.decl r(x: number) kye(x)`: what looks like a head behind a declaration was meant as a qualifier."""
+        position = self.here.start if self.here else len(self.text)
+        line = self.text.rfind("\n", 0, max(self.before[-1].start if self.before else 0, 0)) + 1
+        match = re.match(r"[ \t]*\.decl[^()]*\([^()]*\)[^\n]*?\s([a-z]\w*)\s*(\([^()\n]*\))?\s*$",
+                         self.text[line:position])
+        if match is None or match[1] in QUALIFIERS:
+            return None
+        start = line + match.start(1)
+        return self.trouble(f"unknown qualifier `{match[1]}`{suggestion(match[1], QUALIFIERS)}", start,
+                            line + match.end(1), f"a declaration can have {listed(QUALIFIERS)}", resume=position)

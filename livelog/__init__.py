@@ -1,0 +1,49 @@
+"""Livelog: recursive Datalog views that stay fresh while the facts under them change.
+
+>>> import datalog, livelog
+>>> program = datalog.parse('''
+...     reachable(x, y) :- link(x, y).
+...     reachable(x, y) :- link(x, z), reachable(z, y).
+... ''')
+>>> session = livelog.open(program, facts={"link": [("a", "b"), ("b", "c"), ("a", "c")]})
+>>> with session.transaction() as tx:
+...     tx.delete("link", ("b", "c"))
+>>> tx.changes["reachable"].deleted     # a still reaches c over its own link
+[('b', 'c')]
+"""
+
+from datalog.errors import (
+    CheckProblem,
+    FactProblem,
+    LivelogError,
+    ProgramErrors,
+    RuntimeProblem,
+    StratificationProblem,
+    SyntaxProblem,
+    UsageProblem,
+)
+from livelog.changes import ChangeLog, Changes
+from livelog.session import Session, Transaction, open
+from livelog.stats import PartitionStats, Stats
+from livelog.version import __version__
+from livelog.view import View
+
+__all__ = [
+    "ChangeLog",
+    "Changes",
+    "CheckProblem",
+    "FactProblem",
+    "LivelogError",
+    "PartitionStats",
+    "ProgramErrors",
+    "RuntimeProblem",
+    "Session",
+    "Stats",
+    "StratificationProblem",
+    "SyntaxProblem",
+    "Transaction",
+    "UsageProblem",
+    "View",
+    "__version__",
+    "open",
+]

@@ -1,0 +1,78 @@
+"""The `livelog` command: `run`, `check`, `explain`, `repl`, `demo`.
+
+Exit codes: 0 all well; 1 something is wrong with a program, its facts, the updates or the evaluation; 2 the
+command line cannot be meant; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from datalog.errors import LivelogError
+from livelog.commands import check, demo, explain, repl, run
+from livelog.commands.common import UsageError
+from livelog.render import paint_error, paint_for
+from livelog.version import __version__
+
+__all__ = ["main"]
+
+COMMANDS = {"run": run, "check": check, "explain": explain, "repl": repl, "demo": demo}
+
+EPILOG = """\
+examples:
+  livelog demo
+  livelog run reach.dl -F data/ --updates changes.txt
+  livelog repl reach.dl
+  livelog COMMAND --help
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    parser = argparse.ArgumentParser(
+        prog="livelog", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Recursive Datalog views that stay fresh while the facts under them change.",
+    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"livelog {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, module in COMMANDS.items():
+        sub = module.add_parser(commands)
+        sub.set_defaults(run=module.run, parser=sub, command=name)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Mistakes of the user never show a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    args = build_parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except UsageError as error:
+        args.parser.error(str(error))
+    except LivelogError as error:
+        return _fail(paint_error(error.render(), paint_for(sys.stderr)), 1)
+    except KeyboardInterrupt:
+        return _fail("livelog: interrupted", 130)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain again when it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except MemoryError:
+        return _fail("error: out of memory", 1)
+
+
+def _fail(text: str, code: int) -> int:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print(text, file=sys.stderr)
+    return code

@@ -1,0 +1,189 @@
+"""`livelog run`: evaluate a program once, or keep its views fresh while an update script is read."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from datalog.ast import Program
+from datalog.errors import FactProblem, LivelogError, Note
+from livelog import Session
+from livelog.commands.changelog import LOGS
+from livelog.commands.common import (
+    UsageError,
+    add_constants,
+    add_engine,
+    add_facts,
+    add_program,
+    load_program,
+    open_session,
+)
+from livelog.io.forms import CSV
+from livelog.io.outputs import check_sizes, output_forms, print_sizes, print_view, view_lines, write_view
+from livelog.io.updates import ScriptTransaction, read_script
+from livelog.progress import bar, spinner
+from livelog.render import paint_for, plural
+
+__all__ = ["add_parser", "run"]
+
+EPILOG = """\
+examples:
+  livelog run reach.dl -F data/                          evaluate once, print the views
+  livelog run reach.dl -F data/ -D out/                  write them as out/reachable.csv, tab separated
+  livelog run region.dl -F data/ --set k=25              with another value of the constant k
+  livelog run reach.dl -F data/ --updates changes.txt    print what every transaction changes
+  tail -f changes.txt | livelog run reach.dl --updates - --format json
+
+an update script holds one operation per line:
+  +link("a", "b", 3)     insert                          // a comment
+  -link("b", "c", 1)     delete
+  @12.5                  advance the clock
+  commit                 end the transaction; an empty line does, too
+or the same as JSON lines: {"op": "+", "relation": "link", "row": ["a", "b", 3]}
+"""
+
+
+def add_parser(commands: Any) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "run", help="evaluate a program, once or over a stream of updates", epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Evaluate a program and show its views; with --updates, show the exact changes of every transaction.",
+    )  # fmt: skip
+    add_program(parser)
+    add_facts(parser)
+    parser.add_argument(
+        "-D", "--output", metavar="OUT_DIR|-",
+        help="the folder to write the views to, as REL.csv; '-' is the terminal (the default). With --updates the views "
+        "are written at the end, if -D is given",
+    )  # fmt: skip
+    add_constants(parser)
+    parser.add_argument("--updates", metavar="FILE|-", help="an update script; '-' reads it from standard input")
+    parser.add_argument("--format", choices=("text", "csv", "json"), default="text", help="of what is printed")
+    parser.add_argument(
+        "--initial", action="store_true", help="with --updates: print the views before the first transaction as number 0"
+    )
+    add_engine(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    program = load_program(args.program, args.constants)
+    forms = output_forms(program)  # what is wrong with an .output line is said before the work, not after it
+    with open_session(program, args) as session:
+        check_sizes(program, _sizes(session))
+        if args.updates is not None:
+            follow(session, args)
+        if args.updates is None or args.output is not None:
+            write_outputs(session, forms, args.output or "-", args.format)
+        elif program.directives_of("printsize"):
+            print_sizes(sys.stdout, program, _sizes(session))
+    return 0
+
+
+# --- updates -------------------------------------------------------------------------------------------------
+
+
+def follow(session: Session, args: argparse.Namespace) -> None:
+    """Apply a script and print what each transaction changes. The first that fails is the last."""
+    log = LOGS[args.format]
+    out = sys.stdout
+    relations = session.program.outputs
+    if args.initial:
+        log(out, 0, "the facts", session.clock, session.initial, relations)
+    elif args.format == "text":
+        count = sum(len(session[relation]) for relation in relations)
+        out.write(paint_for(out).faint(f"// start: {plural(count, 'tuple')} in {plural(len(relations), 'view')}") + "\n\n")
+    out.flush()
+    applied = 0
+    current: ScriptTransaction | None = None
+    try:
+        with _script(args.updates) as transactions:
+            for current in transactions:
+                with spinner(f"transaction {applied + 1}"), session.transaction() as tx:
+                    current.apply(tx)
+                check_sizes(session.program, _sizes(session))
+                applied += 1
+                log(out, applied, current.where, session.clock, tx.changes, relations)
+                out.flush()
+                current = None
+    except LivelogError as error:
+        where = f" ({current.where})" if current is not None else ""
+        note = f"{plural(applied, 'transaction')} applied; transaction {applied + 1}{where} was not, and nothing after it"
+        error.notes = (*error.notes, Note(note))
+        raise
+
+
+@contextmanager
+def _script(name: str) -> Iterator[Iterator[ScriptTransaction]]:
+    """The transactions of a script file or of standard input; with a progress bar where nothing else is printed."""
+    if name == "-":
+        stream = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8")
+        yield read_script(_lines(stream, "<stdin>"), "<stdin>")
+        return
+    path = Path(name)
+    try:
+        size = path.stat().st_size
+        file = path.open("rb")
+    except OSError as error:
+        raise UsageError(f"cannot read the updates {name!r}: {error.strerror}") from None
+    with file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
+        if sys.stdout.isatty():
+            yield read_script(_lines(text, name), name)
+            return
+        with bar("updates", size) as advance:
+
+            def lines() -> Iterator[str]:
+                for number, line in enumerate(_lines(text, name)):
+                    if number % 1000 == 0:
+                        advance(file.tell())
+                    yield line
+
+            yield read_script(lines(), name)
+
+
+def _lines(stream: Any, name: str) -> Iterator[str]:
+    number = 0
+    try:
+        for line in stream:
+            number += 1
+            yield line
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise FactProblem(f"byte 0x{byte:02x} is not UTF-8", file=name, line=number + 1) from None
+    except OSError as error:
+        raise FactProblem(f"{name}: cannot be read: {error.strerror}") from None
+
+
+# --- outputs -------------------------------------------------------------------------------------------------
+
+
+def _sizes(session: Session) -> dict[str, int]:
+    """The sizes that `.printsize` and `.limitsize` ask about."""
+    program = session.program
+    wanted = (*program.directives_of("printsize"), *program.directives_of("limitsize"))
+    return {directive.relation: len(session[directive.relation]) for directive in wanted}
+
+
+def write_outputs(session: Session, forms: list[Any], target: str, format_: str) -> None:
+    """All views that the program puts out, then the sizes that it prints."""
+    out = sys.stdout
+    for relation, form in forms:
+        view = session[relation]
+        if target != "-" and form.io == "file":
+            write_view(Path(target), relation, view.columns, view, form)
+        elif format_ == "text":
+            print_view(out, relation, view.columns, view)
+        elif format_ == "csv":
+            out.writelines(view_lines(relation, ((relation, *row) for row in view), CSV))
+        else:
+            record = {"relation": relation, "columns": list(view.columns), "rows": list(view)}
+            out.write(json.dumps(record, ensure_ascii=False) + "\n")
+    print_sizes(out, session.program, _sizes(session))
+
+

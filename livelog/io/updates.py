@@ -1,0 +1,237 @@
+"""Update scripts: transactions as text, read line by line and written back.
+
+One operation per line; an empty line, `commit` or the end of the script ends a transaction:
+
+    +link("a", "b", 3)     // insert
+    -link("b", "c", 1)     // delete
+    @12.5                  // the clock advances
+    commit
+
+A line that starts with `{` is the same as JSON: `{"op": "+", "relation": "link", "row": ["a", "b", 3]}`,
+`{"op": "@", "time": 12.5}`, `{"op": "commit"}`. Both kinds may be mixed. Only the transaction that is being
+read is held in memory, so a script may be an endless stream.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn, Protocol
+
+from datalog.errors import LivelogError
+from livelog.io.problems import line_problem
+from livelog.io.values import Scanner, TextProblem, format_row
+
+__all__ = [
+    "Operation", "ScriptTransaction", "Target", "format_operation", "format_transaction", "parse_operation", "read_script",
+]
+
+OPS = {
+    "+": "+", "insert": "+", "update": "+",
+    "-": "-", "delete": "-",
+    "@": "@", "advance": "@", "advance_to": "@",
+    "commit": "commit",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One line of a script: `+` inserts and `-` deletes `row` of `relation`, `@` advances the clock to `time`."""
+
+    op: Literal["+", "-", "@"]
+    relation: str = ""
+    row: tuple[Any, ...] = ()
+    time: float = 0.0
+
+    def apply(self, target: Target) -> None:
+        """Do it in a transaction that is open."""
+        if self.op == "+":
+            target.insert(self.relation, self.row)
+        elif self.op == "-":
+            target.delete(self.relation, self.row)
+        else:
+            target.advance_to(self.time)
+
+
+class Target(Protocol):
+    """What operations are applied to: a `livelog.Transaction`."""
+
+    def insert(self, relation: str, row: tuple[Any, ...], /) -> Any: ...
+
+    def delete(self, relation: str, row: tuple[Any, ...], /) -> Any: ...
+
+    def advance_to(self, time: float, /) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptTransaction:
+    """The operations of one transaction, each with the line it came from."""
+
+    operations: tuple[Operation, ...]
+    lines: tuple[int, ...]
+    texts: tuple[str, ...]
+    name: str
+
+    @property
+    def where(self) -> str:
+        """Where it stands in the script: `updates.txt:3-5`."""
+        first, last = self.lines[0], self.lines[-1]
+        return f"{self.name}:{first}" if first == last else f"{self.name}:{first}-{last}"
+
+    def apply(self, target: Target) -> None:
+        """All operations in order; what is wrong with one of them is said with its line."""
+        for index, operation in enumerate(self.operations):
+            try:
+                operation.apply(target)
+            except LivelogError as error:
+                text = self.texts[index]
+                start = len(text) - len(text.lstrip())
+                problem = line_problem(error.message, self.name, self.lines[index], text, start, len(text.rstrip()))
+                problem.notes = error.notes
+                raise problem from None
+
+
+def read_script(lines: Iterable[str], name: str = "<updates>") -> Iterator[ScriptTransaction]:
+    """The transactions of a script, each as soon as its last line is read.
+
+    >>> script = ['+link("a", "b", 3)', "@12.5", "", '{"op": "-", "relation": "link", "row": ["a", "b", 3]}']
+    >>> for transaction in read_script(script, "updates.txt"):
+    ...     print(transaction.where, [format_operation(o) for o in transaction.operations])
+    updates.txt:1-2 ['+link("a", "b", 3)', '@12.5']
+    updates.txt:4 ['-link("a", "b", 3)']
+    """
+    operations: list[Operation] = []
+    numbers: list[int] = []
+    texts: list[str] = []
+    for number, line in enumerate(lines, 1):
+        text = line.rstrip("\r\n")
+        if number == 1:
+            text = text.removeprefix("\ufeff")
+        try:
+            operation = parse_operation(text)
+        except TextProblem as problem:
+            raise line_problem(problem.message, name, number, text, problem.start, problem.end) from None
+        if isinstance(operation, Operation):
+            operations.append(operation)
+            numbers.append(number)
+            texts.append(text)
+        elif operation == "commit" and operations:
+            yield ScriptTransaction(tuple(operations), tuple(numbers), tuple(texts), name)
+            operations, numbers, texts = [], [], []
+    if operations:
+        yield ScriptTransaction(tuple(operations), tuple(numbers), tuple(texts), name)
+
+
+def parse_operation(line: str) -> Operation | Literal["commit", "comment"]:
+    """What one line says. An empty line is a `commit`; a line with only a comment is a `comment`.
+
+    >>> parse_operation('+link("a", "b", 3)')
+    Operation(op='+', relation='link', row=('a', 'b', 3), time=0.0)
+    >>> parse_operation(""), parse_operation("// nothing")
+    ('commit', 'comment')
+    """
+    start = len(line) - len(line.lstrip())
+    first = line[start : start + 1]
+    if not first:
+        return "commit"
+    if first == "{":
+        return _parse_json(line, start)
+    if first in "+-":
+        scanner = Scanner(line, start + 1)
+        relation = scanner.name()
+        row = scanner.row()
+        scanner.finish()
+        return Operation("+" if first == "+" else "-", relation, row)
+    if first == "@":
+        scanner = Scanner(line, start + 1)
+        if scanner.kind != "number":
+            raise scanner.problem(f"expected a time after '@', but {scanner.found()}")
+        time = float(scanner.value())
+        scanner.finish()
+        return Operation("@", time=time)
+    scanner = Scanner(line, start)
+    if scanner.kind == "end":
+        return "comment"
+    if scanner.kind == "name" and scanner.text == "commit":
+        scanner.advance()
+        scanner.finish()
+        return "commit"
+    raise scanner.problem(f"a line starts with '+', '-', '@', '{{' or 'commit', but {scanner.found()}")
+
+
+def _parse_json(line: str, start: int) -> Operation | Literal["commit"]:
+    end = len(line.rstrip())
+
+    def bad(message: str) -> NoReturn:
+        raise TextProblem(message, start, end)
+
+    def number(text: str) -> int:
+        # A longer text cannot be in range, and Python refuses to convert very long ones.
+        value = int(text) if len(text) < 400 else 2**64
+        return value if -(2**63) <= value < 2**64 else bad(f"the number {text[:40]} does not fit in 64 bits")
+
+    def real(text: str) -> float:
+        value = float(text)
+        return value if abs(value) != float("inf") else bad(f"the number {text[:40]} is too large for a float")
+
+    def value_of(item: Any) -> Any:
+        if isinstance(item, list):
+            return tuple(map(value_of, item))
+        if isinstance(item, (bool, dict)) or item is None:
+            bad(f"{json.dumps(item)} is not a value: a row holds numbers, strings and lists")
+        return item
+
+    try:
+        record = json.loads(
+            line, parse_int=number, parse_float=real, parse_constant=lambda text: bad(f"{text} is not a value")
+        )
+    except json.JSONDecodeError as error:
+        raise TextProblem(f"not valid JSON: {error.msg}", error.pos) from None
+    except RecursionError:
+        bad("the JSON is nested too deeply")
+    op = OPS.get(record.get("op")) if isinstance(record.get("op"), str) else None
+    if op is None:
+        bad('"op" must be "+", "-", "@" or "commit"')
+    fields = {"+": {"relation", "row"}, "-": {"relation", "row"}, "@": {"time"}, "commit": set()}[op]
+    for name in sorted(fields - record.keys()):
+        bad(f'"{name}" is missing')
+    for name in sorted(record.keys() - fields - {"op"}):
+        bad(f'unknown field "{name}"')
+    if op == "commit":
+        return "commit"
+    if op == "@":
+        time = record["time"]
+        if isinstance(time, bool) or not isinstance(time, (int, float)):
+            bad('"time" must be a number')
+        return Operation("@", time=float(time))
+    if not isinstance(record["relation"], str):
+        bad('"relation" must be a string')
+    if not isinstance(record["row"], list):
+        bad('"row" must be a list')
+    return Operation("+" if op == "+" else "-", record["relation"], value_of(record["row"]))
+
+
+# --- writing -------------------------------------------------------------------------------------------------
+
+
+def format_operation(operation: Operation) -> str:
+    """An operation as a line of a script.
+
+    >>> format_operation(Operation("@", time=12.0))
+    '@12.0'
+    """
+    if operation.op == "@":
+        return f"@{operation.time!r}"
+    return operation.op + format_row(operation.relation, operation.row)
+
+
+def format_transaction(operations: Iterable[Operation]) -> str:
+    """A transaction as text that `read_script` reads back as the same operations.
+
+    >>> print(format_transaction([Operation("+", "link", ("a", "b", 3)), Operation("@", time=2.0)]), end="")
+    +link("a", "b", 3)
+    @2.0
+    commit
+    """
+    return "".join(format_operation(operation) + "\n" for operation in operations) + "commit\n"

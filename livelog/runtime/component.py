@@ -1,0 +1,451 @@
+"""A recursive component on one partition: Fixpoint tables, joins and MinShip wired together.
+
+What happens in a transaction: `begin` takes the net changes of the lower strata (this partition's share).
+Deaths come first: they are told to all partitions and followed through the local joins (`livelog.runtime.death`),
+then insertions are joined until nothing is pending (`_pump`). `receive` does the same for what other partitions
+send. Every message is worked off completely before the next one is looked at, so whatever order
+messages arrive in, each finds consistent tables. `finish` tells the net changes upwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from livelog.runtime.death import Mourning
+from operators.aggsel import AggSel
+from operators.errors import Divergence
+from operators.fixpoint import Fixpoint
+from operators.join import PipelinedHashJoin, Projection
+from operators.kernels import Shape
+from operators.ledger import Derivation, ledger
+from operators.lookup import Lookup
+from operators.minship import MinShip
+from operators.partition import Router
+from operators.provenance import Annotation, Diagram, Provenance
+from planner.plan import BROADCAST, Input, JoinRule, LookupRule, MapRule, Placement, Plan, Stratum
+
+from .lookups import build_lookup
+
+__all__ = ["Component"]
+
+Tuple = tuple[Any, ...]
+Delta = list[tuple[Tuple, int]]
+Send = Callable[[int, str, int, list[Any]], None]
+
+ROUNDS = 1_000_000  # a chain this long is taken for one without end
+
+
+class Wiring:
+    """What reads a table: the joins it is a side of, the projections, the lookups that it asks, the copies."""
+
+    def __init__(self) -> None:
+        self.left: list[PipelinedHashJoin] = []
+        self.right: list[PipelinedHashJoin] = []
+        self.maps: list[Projection] = []
+        self.asks: list[tuple[Lookup, LookupRule]] = []
+        self.copies: list[tuple[Router | None, int]] = []  # where copies go (None: everywhere), and their table
+
+
+class Component:
+    """The state and the rules of one recursive stratum on one partition.
+
+    `tables` are numbered the same way on every partition: messages name a table by its number.
+    `home` has each relation's table on its owner. `dead` are the variables that died in this transaction:
+    a message that was under way while its variable died is restricted on arrival.
+    """
+
+    def __init__(
+        self, stratum: Stratum, plan: Plan, partition: int, partitions: int, mode: str, limit: int, send: Send
+    ) -> None:
+        self.stratum = stratum
+        self.plan = plan
+        self.partition = partition
+        self.partitions = partitions
+        self.mode = mode
+        self.limit = limit
+        self.send = send
+        self.provenance = Provenance(partition, partitions)
+        self.dead: set[int] = set()
+        self.tables: list[Fixpoint] = []
+        self.wiring: list[Wiring] = []
+        self.numbers: dict[tuple[str, Placement], int] = {}
+        self.home: dict[str, Fixpoint] = {}
+        self.routers = {name: Router(plan.relations[name].partition, partitions) for name in plan.relations}
+        self.ships: dict[str, MinShip] = {}
+        self.rules: dict[str, list[PipelinedHashJoin | Projection]] = {}
+        self.lookups: list[tuple[Lookup, LookupRule]] = []
+        self._weights: dict[str, dict[Tuple, int]] = {}
+        self._outgoing: dict[tuple[int, int], list[Derivation]] = {}
+        self._new = 0
+        self._rounds = 0
+        self._build()
+        self.mourning = Mourning(self)
+
+    # --- construction ----------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        rules = self.stratum.rules
+        read = {i.relation for r in rules for i in _inputs(r)}
+        for name in (*self.stratum.inputs, *self.stratum.relations):
+            if name in read or name in self.stratum.relations:
+                self.home[name] = self.tables[self._table(name, self.plan.relations[name].partition)]
+        for rule in rules:
+            for i in _inputs(rule):
+                self._table(i.relation, i.at)
+        for rule in rules:
+            if isinstance(rule, LookupRule):
+                self._build_lookup(rule)
+            else:
+                self._build_rule(rule)
+        if self.partitions > 1:
+            for name in self.rules:
+                self.ships[name] = MinShip(name, ledger(self.mode, self.provenance), self._selection(name))
+        for name, built in self.rules.items():
+            selection = self.plan.relations[name].selection
+            for r in built:
+                r.prepare(selection.group if selection else None, searching=self.mode == "demand")
+
+    def _table(self, relation: str, at: Placement) -> int:
+        """The number of the table of a relation at a placement, made on first request."""
+        own = self.plan.relations[relation].partition
+        if self.partitions == 1:
+            at = own  # one partition holds everything: a copy would be the table itself
+        number = self.numbers.get((relation, at))
+        if number is None:
+            number = self.numbers[relation, at] = len(self.tables)
+            derived = relation in self.stratum.relations
+            self.tables.append(
+                Fixpoint(
+                    relation,
+                    ledger(self.mode, self.provenance),
+                    self._selection(relation) if at == own and derived else None,
+                    journal=derived,
+                )
+            )
+            self.wiring.append(Wiring())
+            if at != own:
+                router = None if at == BROADCAST else Router(at, self.partitions)  # type: ignore[arg-type]
+                self.wiring[self.numbers[relation, own]].copies.append((router, number))
+        return number
+
+    def _selection(self, relation: str) -> AggSel | None:
+        chosen = self.plan.relations[relation].selection
+        if chosen is None:
+            return None
+        return AggSel(chosen.group, chosen.values, ledger(self.mode, self.provenance))
+
+    def _build_rule(self, rule: Any) -> None:
+        direct = self.partitions == 1 and self.plan.relations[rule.head].selection is None
+        purpose = "each" if self.mode != "demand" else "direct" if direct else "first"
+        built: PipelinedHashJoin | Projection
+        if isinstance(rule, MapRule):
+            number = self._table(rule.input.relation, rule.input.at)
+            arity = self.plan.relations[rule.input.relation].arity
+            shape = Shape(arity, (), None, (), rule.where, rule.outputs)
+            built = Projection(rule.text, rule.head, shape, self.tables[number], purpose)
+            self.wiring[number].maps.append(built)
+        else:
+            assert isinstance(rule, JoinRule)
+            left = self._table(rule.left.relation, rule.left.at)
+            right = self._table(rule.right.relation, rule.right.at)
+            shape = Shape(
+                self.plan.relations[rule.left.relation].arity,
+                rule.left.key,
+                self.plan.relations[rule.right.relation].arity,
+                rule.right.key,
+                rule.where,
+                rule.outputs,
+            )
+            built = PipelinedHashJoin(
+                rule.text, rule.head, shape, rule.probe, self.tables[left], self.tables[right], purpose
+            )
+            self.wiring[left].left.append(built)
+            self.wiring[right].right.append(built)
+        self.rules.setdefault(rule.head, []).append(built)
+
+    def _build_lookup(self, rule: LookupRule) -> None:
+        lookup = build_lookup(rule, self.plan)
+        self.lookups.append((lookup, rule))
+        number = self._table(rule.left.relation, rule.left.at)
+        self.tables[number].index(rule.left.key)
+        self.wiring[number].asks.append((lookup, rule))
+
+    # --- a transaction ---------------------------------------------------------------------------------------
+
+    def begin(self, deltas: dict[str, Delta]) -> None:
+        """Work in the net changes of lower strata, as far as this partition owns them."""
+        gone: list[tuple[Fixpoint, Tuple]] = []
+        new: dict[str, list[Tuple]] = {}
+        for name in self.stratum.inputs:
+            delta = deltas.get(name)
+            if delta and name in self.home:
+                table = self.home[name]
+                for t, here in self._presence(name, delta):
+                    if here:
+                        new.setdefault(name, []).append(t)
+                    else:
+                        gone.append((table, t))
+        answers: dict[str, list[Tuple]] = {}
+        for number, (_, rule) in enumerate(self.lookups):
+            delta = deltas.get(rule.inner.relation)
+            if delta:
+                for destination, share in self._shares(rule.inner, delta).items():
+                    if destination == self.partition:
+                        lost, found = self._answers(number, share)
+                        gone.extend(lost)
+                        answers.setdefault(rule.head, []).extend(found)
+                    else:
+                        self.send(destination, "inner", number, [[t, w] for t, w in share])
+        self._bury(gone)
+        for source in (new, answers):
+            for name, tuples in source.items():
+                self._introduce(name, tuples)
+        self._pump()
+
+    def receive(self, kind: str, target: int, rows: list[Any]) -> None:
+        """Work off a message of another partition."""
+        if kind == "death":
+            died = set(rows) - self.dead
+            self.dead |= died
+            self.mourning.kill(died, [])
+        elif kind == "inner":
+            gone, found = self._answers(target, rows)
+            self._bury(gone)
+            self._introduce(self.lookups[target][1].head, found)
+        else:
+            self.tables[target].arrive(self._alive(rows), remote=True)
+        self._pump()
+
+    def finish(self) -> dict[str, Delta]:
+        """The net changes of the component's relations on this partition; the engine is quiescent."""
+        self._forget_questions()
+        deltas: dict[str, Delta] = {}
+        for name in self.stratum.relations:
+            gained, lost = self.home[name].net()
+            if gained or lost:
+                deltas[name] = [(t, -1) for t in lost] + [(t, 1) for t in gained]
+        for table in self.tables:
+            table.net()
+        for ship in self.ships.values():
+            ship.close()
+        self.provenance.release(self.dead)
+        self.dead = set()
+        self._new = self._rounds = 0
+        for rules in self.rules.values():
+            for rule in rules:
+                rule.derived = 0
+        return deltas
+
+    def _presence(self, name: str, delta: Delta) -> list[tuple[Tuple, bool]]:
+        """Changes of weight as appearances and disappearances."""
+        relation = self.plan.relations[name]
+        if not (relation.bag or relation.weighted):
+            return [(t, w > 0) for t, w in delta]
+        weights = self._weights.setdefault(name, {})
+        seen: list[tuple[Tuple, bool]] = []
+        for t, w in delta:
+            old = weights.get(t, 0)
+            now = old + w
+            if now:
+                weights[t] = now
+            else:
+                del weights[t]
+            if bool(old) != bool(now):
+                seen.append((t, bool(now)))
+        return seen
+
+    def _shares(self, inner: Input, delta: Delta) -> dict[int, Delta]:
+        """A change of a lookup's inner relation by the partitions that want it."""
+        if self.partitions == 1:
+            return {0: delta}
+        if inner.at == BROADCAST:
+            return dict.fromkeys(range(self.partitions), delta)
+        return Router(inner.at, self.partitions).split(delta, lambda entry: entry[0])
+
+    def _answers(self, number: int, rows: list[Any]) -> tuple[list[tuple[Fixpoint, Tuple]], list[Tuple]]:
+        lookup, rule = self.lookups[number]
+        gone, found = lookup.change(rows)
+        table = self.home[rule.head]
+        return [(table, t) for t in gone], found
+
+    def _introduce(self, name: str, tuples: list[Tuple]) -> None:
+        """Give each tuple a variable of its own and let it in."""
+        fresh = self.provenance.fresh
+        self.home[name].arrive([(t, (fresh(),)) for t in tuples])
+
+    def _bury(self, gone: list[tuple[Fixpoint, Tuple]]) -> None:
+        """Tuples with variables of their own are gone: tell everybody, and follow it here."""
+        if not gone:
+            return
+        died = {_variable(table.rows[t]) for table, t in gone}
+        self.dead |= died
+        for other in range(self.partitions):
+            if other != self.partition:
+                self.send(other, "death", 0, sorted(died))
+        self.mourning.kill(died, gone)
+
+    def _alive(self, rows: list[Any]) -> list[Derivation]:
+        """What a message says, without what died while it was under way."""
+        decode, dead = self.provenance.decode, self.dead
+        derived: list[Derivation] = []
+        for t, shipped in rows:
+            annotation: Annotation | None = decode(shipped)
+            if dead:
+                if type(annotation) is Diagram:
+                    annotation = self.provenance.restrict(annotation, dead)
+                elif not dead.isdisjoint(annotation):  # type: ignore[arg-type]
+                    annotation = None
+            if annotation is not None:
+                derived.append((t, annotation))
+        return derived
+
+    def _forget_questions(self) -> None:
+        """Drop the answers that no tuple asks for any more. Nothing can rest on them."""
+        for table, wiring in zip(self.tables, self.wiring, strict=True):
+            for lookup, rule in wiring.asks:
+                index = table.indexes[rule.left.key]
+                answers = lookup.forget(
+                    {_columns(t, rule.left.key): None for t in table.removed if index.find(index.key(t)) is None}
+                )
+                home = self.home[rule.head]
+                for t in answers:
+                    self.dead.add(_variable(home.rows[t]))
+                    del home.ledger.first[t]
+                    home.forget(t)
+                home.sweep(answers)
+
+    # --- joining ---------------------------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        """Join what is pending until nothing is, then ship what has gathered for other partitions."""
+        busy = True
+        while busy:
+            busy = False
+            for table, wiring in zip(self.tables, self.wiring, strict=True):
+                if table.pending:
+                    busy = True
+                    self._step(table, wiring, table.take())
+        if self.partitions > 1:
+            self._flush()
+
+    def _step(self, table: Fixpoint, wiring: Wiring, batch: list[Derivation]) -> None:
+        """Join one batch of one table with everything that came before it."""
+        for join in wiring.left:
+            self._derived(join, join.derive("left", batch, *self._known(join.head), self.provenance))
+        table.settle(batch)
+        for join in wiring.right:
+            self._derived(join, join.derive("right", batch, *self._known(join.head), self.provenance))
+        for projection in wiring.maps:
+            self._derived(projection, projection.derive(batch, *self._known(projection.head)))
+        for lookup, rule in wiring.asks:
+            self._introduce(rule.head, lookup.ask({_columns(t, rule.left.key): None for t, _ in batch}))
+        if wiring.copies:
+            self.copy(wiring, batch)
+        self._rounds += 1
+        if self._new > self.limit or self._rounds > ROUNDS:
+            self._diverged(table, batch)
+
+    def _known(self, head: str) -> tuple[Any, Any]:
+        ship = self.ships.get(head)
+        return self.home[head].rows, ship.rows if ship is not None else ()
+
+    def _derived(self, rule: PipelinedHashJoin | Projection, derived: list[Derivation]) -> None:
+        """Send derivations to the table of their head, here or elsewhere."""
+        if not derived:
+            return
+        table = self.home[rule.head]
+        if rule.purpose == "direct":
+            table.enter(derived)
+            on = derived
+        elif self.partitions == 1:
+            on = table.arrive(derived)
+        else:
+            owner, here = self.routers[rule.head], self.partition
+            on, away = [], []
+            for d in derived:
+                (on if owner(d[0]) == here else away).append(d)
+            on = table.arrive(on)
+            if away:
+                self.ships[rule.head].arrive(away)
+        rule.derived += len(on)
+        self._new += len(on)
+
+    def copy(self, wiring: Wiring, batch: list[Derivation]) -> None:
+        """Bring tuples of a table to its copies at other placements."""
+        flat = self.provenance.flat
+        for router, number in wiring.copies:
+            here: list[Derivation] = []
+            for t, a in batch:
+                targets = range(self.partitions) if router is None else (router(t),)
+                for destination in targets:
+                    if destination == self.partition:
+                        here.append((t, flat(a)))
+                    else:
+                        self._outgoing.setdefault((destination, number), []).append((t, a))
+            self.tables[number].arrive(here, remote=True)
+
+    def _flush(self) -> None:
+        """One message per destination and table."""
+        encode = self.provenance.encode
+        for name, ship in self.ships.items():
+            number = self.numbers[name, self.plan.relations[name].partition]
+            for destination, share in self.routers[name].split(ship.take(), lambda d: d[0]).items():
+                self._outgoing.setdefault((destination, number), []).extend(share)
+        for (destination, number), batch in self._outgoing.items():
+            self.send(destination, "insert", number, [[t, encode(a)] for t, a in batch])
+        self._outgoing.clear()
+
+    def _diverged(self, table: Fixpoint, batch: list[Derivation]) -> None:
+        rules = [r for built in self.rules.values() for r in built]
+        worst = max(rules, key=lambda r: r.derived)
+        raise Divergence(
+            f"{self._new:,} tuples and {self._rounds:,} rounds in one transaction: the recursion seems to have no end",
+            worst.text,
+            [t for t, _ in batch[-3:]],
+        )
+
+    # --- looking in ------------------------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, int]:
+        """Counts of what this partition keeps for the component."""
+        tuples = sum(len(t.rows) for t in self.tables) + sum(len(s.rows) for s in self.ships.values())
+        waiting = sum(len(t.ledger.rest) for t in self.tables) + sum(len(s.ledger.rest) for s in self.ships.values())
+        return {
+            "tuples": tuples,
+            "waiting": waiting,
+            "variables": self.provenance.variables,
+            "levels": self.provenance.levels,
+            "nodes": self.provenance.nodes,
+        }
+
+    def check(self) -> None:
+        """Assert the invariants of everything in here; the engine is quiescent."""
+        for table in self.tables:
+            table.check()
+        for ship in self.ships.values():
+            ship.check()
+        for lookup, _ in self.lookups:
+            lookup.check()
+        self.provenance.check()
+
+
+def _inputs(rule: Any) -> list[Input]:
+    """The inputs of a rule that are met as tables."""
+    if isinstance(rule, MapRule):
+        return [rule.input]
+    if isinstance(rule, JoinRule):
+        return [rule.left, rule.right]
+    return [rule.left]
+
+
+def _variable(annotation: Annotation) -> int:
+    """The variable of a tuple that has one of its own."""
+    if type(annotation) is Diagram:
+        return next(iter(annotation.support))
+    v: int = annotation[0]  # type: ignore[index]
+    return v
+
+
+def _columns(t: Tuple, columns: tuple[int, ...]) -> Tuple:
+    return tuple([t[c] for c in columns])

@@ -1,0 +1,145 @@
+"""The embedded runtime: all partitions in one process, with FIFO channels between them.
+
+What crosses a channel is really encoded and decoded, so the bytes are those that a network would carry. With a
+seed, messages are delivered in a random order that respects each channel, to show that no order matters.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from livelog.runtime.frames import decode, encode
+from livelog.runtime.worker import Operation, Worker
+from operators.partition import Router
+from planner.plan import Plan
+
+__all__ = ["LocalRuntime"]
+
+Tuple = tuple[Any, ...]
+
+
+class LocalRuntime:
+    """The partitions of a session in this process."""
+
+    def __init__(self, plan: Plan, partitions: int, mode: str, limit: int, seed: int | None = None) -> None:
+        self.plan = plan
+        self.partitions = partitions
+        self.bytes_shipped = [0] * partitions
+        self.frames_shipped = [0] * partitions
+        self._random = None if seed is None else random.Random(seed)
+        self._channels: dict[tuple[int, int], deque[bytes]] = {}
+        self._order: deque[tuple[int, int]] = deque()  # the channel of each frame, in order of sending
+        self._owners = {name: Router(r.partition, partitions) for name, r in plan.relations.items()}
+        self.workers = [Worker(plan, i, partitions, mode, limit, self._sender(i)) for i in range(partitions)]
+
+    def _sender(self, source: int) -> Any:
+        def send(destination: int, stratum: int, kind: str, target: int, rows: list[Any]) -> None:
+            frame = encode(stratum, kind, target, rows)
+            self.bytes_shipped[source] += len(frame)
+            self.frames_shipped[source] += 1
+            channel = (source, destination)
+            self._channels.setdefault(channel, deque()).append(frame)
+            self._order.append(channel)
+
+        return send
+
+    # --- transactions ----------------------------------------------------------------------------------------
+
+    def run(self, operations: Iterable[Operation]) -> dict[str, tuple[list[Tuple], list[Tuple]]]:
+        """Run one transaction; returns per view the tuples (inserted, deleted). All or nothing."""
+        shares: list[list[Operation]] = [[] for _ in range(self.partitions)]
+        for operation in operations:
+            if operation[0] == "@":
+                for share in shares:
+                    share.append(operation)
+            else:
+                shares[self._owners[operation[1]](operation[2])].append(operation)
+        # nothing here makes reference cycles, and a collection in the middle of a load walks all of it
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            for worker, share in zip(self.workers, shares, strict=True):
+                worker.apply(share)
+            self._evaluate()
+            changes = self._changes()
+            for worker in self.workers:
+                worker.commit()
+            return changes
+        except BaseException:
+            self._roll_back()
+            raise
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _evaluate(self) -> None:
+        """Bring every stratum up to date, bottom up."""
+        for i in range(len(self.plan.strata)):
+            if any(worker.concerns(i) for worker in self.workers):
+                for worker in self.workers:
+                    worker.begin(i)
+                self._deliver()
+                for worker in self.workers:
+                    worker.finish(i)
+
+    def _deliver(self) -> None:
+        """Deliver messages until none is under way: then everybody is quiescent."""
+        while self._order:
+            if self._random is None:
+                channel = self._order.popleft()
+            else:
+                at = self._random.randrange(len(self._order))
+                channel = self._order[at]
+                del self._order[at]
+            stratum, kind, target, rows = decode(self._channels[channel].popleft())
+            self.workers[channel[1]].receive(stratum, kind, target, rows)
+
+    def _changes(self) -> dict[str, tuple[list[Tuple], list[Tuple]]]:
+        changes: dict[str, tuple[list[Tuple], list[Tuple]]] = {}
+        for worker in self.workers:
+            for name, delta in worker.deltas.items():
+                if self.plan.relations[name].kind == "view":
+                    inserted, deleted = changes.setdefault(name, ([], []))
+                    inserted.extend([t for t, w in delta if w > 0])
+                    deleted.extend([t for t, w in delta if w < 0])
+        return changes
+
+    def _roll_back(self) -> None:
+        """Back to the last commit: the facts are restored, and the views evaluated anew from them."""
+        self._order.clear()
+        self._channels.clear()
+        for worker in self.workers:
+            worker.rollback()
+            worker.reset()
+            worker.reload()
+        self._evaluate()
+        for worker in self.workers:
+            worker.commit()
+
+    # --- looking in ------------------------------------------------------------------------------------------
+
+    @property
+    def clock(self) -> float:
+        return self.workers[0].clock
+
+    def rows(self, relation: str) -> list[Tuple]:
+        """All tuples of a relation, in no particular order."""
+        return [t for worker in self.workers for t in worker.rows(relation)]
+
+    def count(self, relation: str) -> int:
+        return sum(worker.count(relation) for worker in self.workers)
+
+    def has(self, relation: str, t: Tuple) -> bool:
+        return self.workers[self._owners[relation](t)].has(relation, t)
+
+    def check(self) -> None:
+        """Assert the invariants of all partitions, and that every tuple is with its owner."""
+        for worker in self.workers:
+            worker.check()
+            for name in self.plan.relations:
+                owner = self._owners[name]
+                assert all(owner(t) == worker.partition for t in worker.rows(name)), f"{name}: a stray tuple"

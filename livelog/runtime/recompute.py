@@ -1,0 +1,35 @@
+"""The baseline that keeps nothing: every transaction evaluates the program from scratch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from livelog.runtime.local import LocalRuntime
+
+__all__ = ["RecomputeRuntime"]
+
+Tuple = tuple[Any, ...]
+
+
+class RecomputeRuntime(LocalRuntime):
+    """The same operators and plans, but no state survives: changes are the difference of two results."""
+
+    def _evaluate(self) -> None:
+        if any(worker.deltas for worker in self.workers):
+            for worker in self.workers:
+                worker.reset()
+                worker.reload()
+            super()._evaluate()
+
+    def _changes(self) -> dict[str, tuple[list[Tuple], list[Tuple]]]:
+        changes: dict[str, tuple[list[Tuple], list[Tuple]]] = {}
+        for name, relation in self.plan.relations.items():
+            if relation.kind == "view":
+                before, now = self._results.get(name, set()), set(self.rows(name))
+                changes[name] = (list(now - before), list(before - now))
+                self._results[name] = now
+        return changes
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._results: dict[str, set[Tuple]] = {}
+        super().__init__(*arguments, **options)

@@ -1,0 +1,362 @@
+"""Session: the engine that a person holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import datalog
+import planner
+from datalog.errors import Note, RuntimeProblem, UsageProblem
+from livelog.changes import ChangeLog, Changes
+from livelog.io.facts import load_facts
+from livelog.runtime.local import LocalRuntime
+from livelog.runtime.recompute import RecomputeRuntime
+from livelog.runtime.worker import Operation
+from livelog.stats import Stats, measure
+from livelog.values import Coercer, row_text
+from livelog.view import View
+from operators.errors import Divergence, OperatorError, RuleFailure
+
+__all__ = ["LIMIT", "SHIPS", "STRATEGIES", "Session", "Transaction", "open"]
+
+Tuple = tuple[Any, ...]
+
+STRATEGIES = ("absorption", "recompute")
+SHIPS = ("demand", "lazy", "eager")
+LIMIT = 5_000_000
+
+
+def open(  # the name that a person expects: livelog.open
+    program: str | Path | datalog.Program,
+    *,
+    facts: str | Path | Mapping[str, Iterable[Iterable[Any]]] | None = None,
+    partitions: int = 1,
+    strategy: str = "absorption",
+    ship: str = "demand",
+    constants: Mapping[str, Any] | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    aggregates: Mapping[str, Callable[[list[Any]], Any]] | None = None,
+    limit: int = LIMIT,
+    seed: int | None = None,
+) -> Session:
+    """Open a program: load its facts, evaluate it, and keep it fresh from then on.
+
+    `program` is the path of a `.dl` file, or a program from `datalog.parse`. `facts` is a folder of fact files,
+    or a mapping from relations to rows. `constants` set or override the program's `.const`s; `functions` and
+    `aggregates` are Python callables for use in rules (an aggregate takes the list of values). `limit` is the
+    number of tuples that one transaction may add to a recursive component before it is taken for one
+    without end. `seed` shuffles the messages between partitions: the results never depend on it.
+
+    >>> s = open(datalog.parse("twice(x, y) :- n(x), y = double(x)."), facts={"n": [(1,), (2,)]},
+    ...          functions={"double": lambda x: 2 * x})
+    >>> list(s["twice"])
+    [(1, 2), (2, 4)]
+    """
+    if isinstance(program, (str, Path)):
+        path = Path(program)
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except OSError as e:
+            raise UsageProblem(f"cannot read the program {str(program)!r}: {e.strerror or e}") from None
+        except UnicodeDecodeError as e:
+            raise UsageProblem(f"the program {str(program)!r} is not UTF-8 text: {e.reason}") from None
+        program = datalog.parse(text, str(program))
+    checked = datalog.check(
+        program, constants=constants or {}, functions=functions or {}, aggregates=aggregates or {}
+    )
+    return Session(checked, facts, partitions, strategy, ship, limit, seed)
+
+
+class Session:
+    """A program under change. Made by `livelog.open`.
+
+    `program` is the checked program and `plan` how it is run. `initial` tells what the load at opening brought.
+    Between transactions, `session[relation]` shows any relation of the program.
+
+    >>> s = open(datalog.parse("r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y)."), facts={"e": [(1, 2)]})
+    >>> with s.transaction() as tx:
+    ...     tx.insert("e", (2, 3))
+    >>> tx.changes["r"].inserted
+    [(1, 3), (2, 3)]
+    """
+
+    def __init__(
+        self,
+        program: datalog.Program,
+        facts: str | Path | Mapping[str, Iterable[Iterable[Any]]] | None,
+        partitions: int,
+        strategy: str,
+        ship: str,
+        limit: int,
+        seed: int | None,
+    ) -> None:
+        if strategy not in STRATEGIES:
+            raise UsageProblem(f"unknown strategy {strategy!r}: it is one of {', '.join(STRATEGIES)}")
+        if ship not in SHIPS:
+            raise UsageProblem(f"unknown ship mode {ship!r}: it is one of {', '.join(SHIPS)}")
+        if partitions < 1:
+            raise UsageProblem(f"a session needs at least one partition, not {partitions}")
+        if limit < 1:
+            raise UsageProblem(f"the limit must be positive, not {limit}")
+        self.program = program
+        self.plan = planner.plan(program)
+        self.strategy = strategy
+        self.ship = ship
+        self.partitions = partitions
+        runtime = LocalRuntime if strategy == "absorption" else RecomputeRuntime
+        self._runtime = runtime(self.plan, partitions, ship, limit, seed)
+        self._views = tuple(name for name, r in self.plan.relations.items() if r.kind == "view")
+        self._coercers = {
+            name: Coercer(name, r.columns, r.types) for name, r in self.plan.relations.items() if r.kind == "base"
+        }
+        self._subscribers: dict[str, list[Callable[[Changes], None]]] = {}
+        self._open: Transaction | None = None
+        self._closed = False
+        self._transactions = 0
+        self._seconds = self._last_seconds = 0.0
+        self.initial: ChangeLog = self._commit(self._loaded(facts))
+        self._transactions = 0
+
+    def _loaded(self, facts: str | Path | Mapping[str, Iterable[Iterable[Any]]] | None) -> list[Operation]:
+        """The facts of the program text and of files or mappings, as operations."""
+        operations: list[Operation] = []
+        for name, rows in self.plan.facts.items():
+            operations.extend([("+", name, self._coercers[name](row)) for row in rows])
+        if isinstance(facts, (str, Path)):
+            sources: Iterable[tuple[str, Iterable[Any]]] = load_facts(self.program, Path(facts))
+        else:
+            sources = (facts or {}).items()
+        for name, rows in sources:
+            target = self._fact_relation(name)
+            coerce = self._coercers[target]
+            operations.extend([("+", target, coerce(row)) for row in rows])
+        return operations
+
+    def _fact_relation(self, name: str) -> str:
+        """Where loaded facts of a relation go: relations with rules keep theirs apart."""
+        if name in self._coercers:
+            return name
+        if f"{name}#facts" in self._coercers:
+            return f"{name}#facts"
+        raise self._no_updates(name)
+
+    def _no_updates(self, name: str) -> UsageProblem:
+        if name in self._views:
+            return UsageProblem(f"`{name}` is a view: its tuples follow from rules and cannot be updated")
+        bases = ", ".join(sorted(n for n in self._coercers if "#" not in n)) or "none"
+        return UsageProblem(f"the program has no relation `{name}` to update (base relations: {bases})")
+
+    # --- transactions ----------------------------------------------------------------------------------------
+
+    def transaction(self) -> Transaction:
+        """A transaction, for use in a `with` block: it commits at the end, or not at all."""
+        self._alive()
+        return Transaction(self)
+
+    def load(self, relation: str, rows: Iterable[Iterable[Any]]) -> ChangeLog:
+        """Insert many rows into a base relation, in one transaction."""
+        with self.transaction() as tx:
+            for row in rows:
+                tx.insert(relation, row)
+        return tx.changes
+
+    def subscribe(self, relation: str, callback: Callable[[Changes], None]) -> Callable[[], None]:
+        """Call `callback` with the changes of a view after each transaction that changed it.
+
+        Returns a function that ends the subscription.
+
+        >>> s = open(datalog.parse("r(x) :- e(x)."))
+        >>> stop = s.subscribe("r", lambda changes: print(changes))
+        >>> _ = s.load("e", [(1,), (2,)])
+        +r(1)
+        +r(2)
+        >>> stop(); _ = s.load("e", [(3,)])
+        """
+        self._alive()
+        if relation not in self._views:
+            raise UsageProblem(f"`{relation}` is not a view of the program (views: {', '.join(self._views)})")
+        callbacks = self._subscribers.setdefault(relation, [])
+        callbacks.append(callback)
+        return lambda: callbacks.remove(callback) if callback in callbacks else None
+
+    def _commit(self, operations: list[Operation]) -> ChangeLog:
+        started = time.perf_counter()
+        try:
+            changes = self._runtime.run(operations)
+        except OperatorError as e:
+            raise self._explained(e) from e
+        self._last_seconds = time.perf_counter() - started
+        self._seconds += self._last_seconds
+        self._transactions += 1
+        log = ChangeLog(self._views, changes)
+        for relation, callbacks in self._subscribers.items():
+            if log[relation]:
+                for callback in list(callbacks):
+                    callback(log[relation])
+        return log
+
+    def _explained(self, error: OperatorError) -> RuntimeProblem:
+        """An operator's error as a message that names the rule and points at it."""
+        span = next((r.span for r in self.program.rules if r.text == error.rule), None)
+        notes = []
+        message = error.message
+        if isinstance(error, RuleFailure):
+            if error.row is not None:
+                notes.append(Note(f"while joining the tuple {row_text('', error.row)}"))
+            if not isinstance(error.cause, (ArithmeticError, ValueError)):
+                message = f"{type(error.cause).__name__}: {message}"
+        elif isinstance(error, Divergence):
+            notes += [Note(f"derived last: {row_text('', t)}") for t in error.sample]
+            notes.append(Note("bound the recursion, or set a higher limit (`limit=` or `--limit`)"))
+        notes.append(Note("the transaction was rolled back"))
+        return RuntimeProblem(message, span, self.program.source if span else None, notes, error.rule)
+
+    # --- reading ---------------------------------------------------------------------------------------------
+
+    def __getitem__(self, relation: str) -> View:
+        self._alive()
+        known = self.plan.relations.get(relation)
+        if known is None or known.kind == "auxiliary" or "#" in relation:
+            names = ", ".join(sorted(self.program.relations))
+            raise KeyError(f"the program has no relation {relation!r} (it has {names})")
+        return View(self, relation)
+
+    def __contains__(self, relation: object) -> bool:
+        return relation in self.program.relations
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The relations that rules define."""
+        return self._views
+
+    @property
+    def clock(self) -> float:
+        """The time that expirations go by; it starts at 0 and moves with `advance_to`."""
+        return self._runtime.clock
+
+    def stats(self) -> Stats:
+        """What the session has cost so far. O(state): it measures everything that is kept."""
+        self._alive()
+        runtime = self._runtime
+        tables = [t for w in runtime.workers for t in w.base.values()]
+        return Stats(
+            self._transactions,
+            self.clock,
+            self._seconds,
+            self._last_seconds,
+            sum(t.ignored_inserts for t in tables),
+            sum(t.ignored_deletes for t in tables),
+            tuple(
+                measure(w, runtime.bytes_shipped[w.partition], runtime.frames_shipped[w.partition])
+                for w in runtime.workers
+            ),
+        )
+
+    def check(self) -> None:
+        """Assert the invariants of the engine's state. For tests; O(state)."""
+        self._runtime.check()
+
+    # --- the end ---------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of all state. A closed session cannot be used any more."""
+        self._closed = True
+        self._runtime.workers.clear()
+
+    def _alive(self) -> None:
+        if self._closed:
+            raise UsageProblem("the session is closed")
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._closed:
+            return "<Session, closed>"
+        return f"<Session {self.program.source.name}: {', '.join(self._views)}>"
+
+
+class Transaction:
+    """Operations that take effect together at the end of a `with` block, or not at all.
+
+    An exception inside the block, or an error while the changes are worked in, leaves the session as it was.
+    `changes` tells afterwards what became of the views.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._operations: list[Operation] = []
+        self._clock = session.clock
+        self._changes: ChangeLog | None = None
+        self._done = False
+
+    def insert(self, relation: str, row: Iterable[Any]) -> None:
+        """Insert a fact. One that is there stays there; one with a known key replaces the old one."""
+        self._operations.append(("+", relation, self._row(relation, row)))
+
+    def delete(self, relation: str, row: Iterable[Any]) -> None:
+        """Delete a fact. Deleting one that is not there changes nothing."""
+        self._operations.append(("-", relation, self._row(relation, row)))
+
+    def advance_to(self, when: float) -> None:
+        """Move the clock: facts whose `ttl` ends by then expire."""
+        self._usable()
+        if isinstance(when, bool) or not isinstance(when, (int, float)) or when != when:
+            raise UsageProblem(f"the clock needs a number, not {when!r}")
+        if when < self._clock:
+            raise UsageProblem(f"the clock stands at {self._clock:g} and cannot go back to {when:g}")
+        self._clock = float(when)
+        self._operations.append(("@", None, self._clock))
+
+    def _row(self, relation: str, row: Iterable[Any]) -> Tuple:
+        self._usable()
+        coerce = self._session._coercers.get(relation)
+        if coerce is None or "#" in relation:
+            raise self._session._no_updates(relation)
+        return coerce(row)
+
+    def commit(self) -> ChangeLog:
+        """Take effect now; the end of the `with` block does this."""
+        self._usable()
+        self._done = True
+        self._changes = self._session._commit(self._operations)
+        return self._changes
+
+    def rollback(self) -> None:
+        """Forget the operations."""
+        self._usable()
+        self._done = True
+
+    @property
+    def changes(self) -> ChangeLog:
+        """What the transaction changed; there is an entry for every view."""
+        if self._changes is None:
+            raise UsageProblem("the transaction has not been committed")
+        return self._changes
+
+    def __len__(self) -> int:
+        return len(self._operations)
+
+    def _usable(self) -> None:
+        self._session._alive()
+        if self._done:
+            raise UsageProblem("the transaction is over")
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and not self._done:
+            self.commit()
+        self._done = True

@@ -1,0 +1,148 @@
+"""What a session has cost so far: the four metrics of the absorption paper, and the sizes behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from livelog.runtime.component import Component
+
+if TYPE_CHECKING:
+    from livelog.runtime.worker import Worker
+
+__all__ = ["PartitionStats", "Stats", "measure"]
+
+_size = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStats:
+    """One partition.
+
+    `state_bytes` is the size of all tuples and annotations kept, in the form in which they would be
+    shipped; `provenance_bytes` is the annotations' part of it, over `annotated` tuples.
+    """
+
+    partition: int
+    bytes_shipped: int
+    frames_shipped: int
+    tuples: int
+    state_bytes: int
+    annotated: int
+    provenance_bytes: int
+    variables: int
+    bdd_levels: int
+    bdd_nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """A session.
+
+    `seconds` is the time to converge of all transactions, `last_seconds` that of the last one.
+    `ignored_inserts` and `ignored_deletes` count operations that found nothing to change.
+    """
+
+    transactions: int
+    clock: float
+    seconds: float
+    last_seconds: float
+    ignored_inserts: int
+    ignored_deletes: int
+    partitions: tuple[PartitionStats, ...]
+
+    def _total(self, field: str) -> int:
+        return sum(getattr(p, field) for p in self.partitions)
+
+    @property
+    def bytes_shipped(self) -> int:
+        """Bytes that crossed from one partition to another."""
+        return self._total("bytes_shipped")
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of operator state on all partitions."""
+        return self._total("state_bytes")
+
+    @property
+    def provenance_bytes_per_tuple(self) -> float:
+        """Bytes of annotation of a tuple, on average over the tuples that have one."""
+        return self._total("provenance_bytes") / max(1, self._total("annotated"))
+
+    @property
+    def tuples(self) -> int:
+        """Tuples kept in operators, copies included."""
+        return self._total("tuples")
+
+    @property
+    def variables(self) -> int:
+        """Provenance variables alive."""
+        return self._total("variables")
+
+    @property
+    def bdd_nodes(self) -> int:
+        """Nodes in all BDD managers."""
+        return self._total("bdd_nodes")
+
+    def __str__(self) -> str:
+        lines = [
+            f"transactions       {self.transactions} ({self.seconds * 1000:.1f} ms, last {self.last_seconds * 1000:.1f} ms)",
+            f"clock              {self.clock:g}",
+            f"no effect          {self.ignored_inserts} inserts, {self.ignored_deletes} deletes",
+            f"state              {self.tuples} tuples, {self.state_bytes} bytes",
+            f"provenance         {self.provenance_bytes_per_tuple:.1f} bytes a tuple, {self.variables} variables, "
+            f"{self.bdd_nodes} BDD nodes",
+            f"shipped            {self.bytes_shipped} bytes in {self._total('frames_shipped')} frames",
+        ]
+        if len(self.partitions) > 1:
+            lines += [
+                f"  partition {p.partition}: {p.tuples} tuples, {p.state_bytes} bytes, shipped {p.bytes_shipped} bytes"
+                for p in self.partitions
+            ]
+        return "\n".join(lines)
+
+
+def measure(worker: Worker, bytes_shipped: int, frames_shipped: int) -> PartitionStats:
+    """Measure one partition. O(its state)."""
+    totals = dict.fromkeys(("tuples", "state", "annotated", "provenance", "variables", "levels", "nodes"), 0)
+    for table in worker.base.values():
+        totals["tuples"] += len(table.rows)
+        totals["state"] += sum(len(_size(t)) for t in table.rows)
+    for stratum in worker.strata:
+        counts = stratum.stats()
+        totals["tuples"] += counts["tuples"]
+        if isinstance(stratum, Component):
+            _measure_component(stratum, totals)
+            for name in ("variables", "levels", "nodes"):
+                totals[name] += counts[name]
+        else:
+            totals["state"] += stratum.state_bytes(lambda value: len(_size(value)))
+    return PartitionStats(
+        worker.partition,
+        bytes_shipped,
+        frames_shipped,
+        totals["tuples"],
+        totals["state"],
+        totals["annotated"],
+        totals["provenance"],
+        totals["variables"],
+        totals["levels"],
+        totals["nodes"],
+    )
+
+
+def _measure_component(component: Component, totals: dict[str, Any]) -> None:
+    ledgers = [table.ledger for table in component.tables] + [ship.ledger for ship in component.ships.values()]
+    holders = [*component.tables, *component.ships.values()]
+    ledgers += [h.selection.held for h in holders if h.selection is not None]
+    for ledger in ledgers:
+        for t, annotation in ledger.first.items():
+            provenance = component.provenance.size(annotation)
+            waiting = ledger.rest.get(t)
+            if waiting is not None:
+                provenance += component.provenance.size(waiting)
+            totals["annotated"] += 1
+            totals["provenance"] += provenance
+            totals["state"] += provenance + len(_size(t))

@@ -1,0 +1,148 @@
+"""Rows and values at the border: what a person hands in becomes tuples of the right types, or a clear error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from datalog.errors import FactProblem
+
+__all__ = ["Coercer", "literal", "row_text", "sort_rows"]
+
+Tuple = tuple[Any, ...]
+
+_RANGES = {"number": (-(2**63), 2**63 - 1), "unsigned": (0, 2**64 - 1)}
+
+
+def _integer(kind: str) -> Callable[[Any], Any]:
+    low, high = _RANGES[kind]
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int):
+            if isinstance(value, float) and value.is_integer():
+                value = int(value)
+            else:
+                raise ValueError(f"{value!r} is not a{'n' if kind == 'unsigned' else ''} {kind}")
+        if not low <= value <= high:
+            raise ValueError(f"{value} is outside the range of {'an' if kind == 'unsigned' else 'a'} {kind}")
+        return int(value)
+
+    return convert
+
+
+def _float(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"{value!r} is not a float")
+    value = float(value)
+    if value != value or value in (float("inf"), float("-inf")):
+        raise ValueError(f"{value} is not a finite float")
+    return value
+
+
+def _symbol(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a symbol (a string)")
+    return str(value)
+
+
+def _any(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple([_any(v) for v in value])
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, int):
+        return _integer("number")(int(value))
+    return _symbol(value)
+
+
+def _list(value: Any) -> Any:
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(f"{value!r} is not a list")
+    return _any(value)
+
+
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "number": _integer("number"),
+    "unsigned": _integer("unsigned"),
+    "float": _float,
+    "symbol": _symbol,
+    "list": _list,
+}
+
+
+class Coercer:
+    """Turns rows of one relation into tuples of its types.
+
+    >>> Coercer("link", ("src", "cost"), ("symbol", "float"))(["a", 3])
+    ('a', 3.0)
+    """
+
+    def __init__(self, relation: str, columns: Sequence[str], types: Sequence[str]) -> None:
+        self.relation = relation
+        self._columns = columns
+        self._converters = [_CONVERTERS.get(kind, _any) for kind in types]
+
+    def __call__(self, row: Iterable[Any]) -> Tuple:
+        if isinstance(row, str) or not isinstance(row, Iterable):
+            raise FactProblem(f"a row of `{self.relation}` is a tuple, not {row!r}")
+        values = tuple(row)
+        if len(values) != len(self._converters):
+            wanted = len(self._converters)
+            raise FactProblem(
+                f"`{self.relation}` has {wanted} column{'' if wanted == 1 else 's'} "
+                f"({', '.join(self._columns)}), the row {row_text(self.relation, values)} has {len(values)}"
+            )
+        try:
+            return tuple([convert(v) for convert, v in zip(self._converters, values, strict=True)])
+        except ValueError:
+            for name, convert, v in zip(self._columns, self._converters, values, strict=True):
+                try:
+                    convert(v)
+                except ValueError as e:
+                    where = row_text(self.relation, values)
+                    raise FactProblem(f"{where}: column `{name}`: {e}") from None
+            raise
+
+
+def literal(value: Any) -> str:
+    """A value as it is written in programs and update scripts.
+
+    >>> literal(("a", 2.5, ()))
+    '["a", 2.5, nil]'
+    """
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+        return '"' + escaped.replace("\r", "\\r") + '"'
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join(map(literal, value)) + "]" if value else "nil"
+    return repr(value)
+
+
+def row_text(relation: str, row: Iterable[Any]) -> str:
+    """A tuple as an atom.
+
+    >>> row_text("link", ("a", 3))
+    'link("a", 3)'
+    """
+    return f"{relation}({', '.join(map(literal, row))})"
+
+
+_RANKS = {int: 0, float: 0, bool: 0, str: 1, tuple: 2}
+
+
+def _sort_key(value: Any) -> Any:
+    rank = _RANKS.get(type(value), 3)
+    return (rank, tuple([_sort_key(v) for v in value])) if rank == 2 else (rank, value)
+
+
+def sort_rows(rows: Iterable[Tuple]) -> list[Tuple]:
+    """Rows in order; where a column mixes types, numbers come before symbols before lists.
+
+    >>> sort_rows([("b",), (2,), ("a",), (1.5,)])
+    [(1.5,), (2,), ('a',), ('b',)]
+    """
+    rows = list(rows)
+    try:
+        return sorted(rows)
+    except TypeError:
+        return sorted(rows, key=_sort_key)

@@ -1,0 +1,95 @@
+"""View: a relation of a session, to read."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+from livelog.values import literal, sort_rows
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+    from livelog.session import Session
+
+__all__ = ["View"]
+
+Tuple = tuple[Any, ...]
+
+
+class View(Collection[Tuple]):
+    """The tuples of a relation as of the last committed transaction. A window, not a copy.
+
+    >>> import datalog, livelog
+    >>> s = livelog.open(datalog.parse("r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y)."),
+    ...                  facts={"e": [("a", "b"), ("b", "c")]})
+    >>> list(s["r"])
+    [('a', 'b'), ('a', 'c'), ('b', 'c')]
+    >>> len(s["r"]), ("a", "c") in s["r"]
+    (3, True)
+    """
+
+    def __init__(self, session: Session, relation: str) -> None:
+        self._session = session
+        self.relation = relation
+        self.columns: tuple[str, ...] = session.plan.relations[relation].columns
+        self.types: tuple[str, ...] = session.plan.relations[relation].types
+
+    def __iter__(self) -> Iterator[Tuple]:
+        """The tuples in order."""
+        return iter(sort_rows(self._session._runtime.rows(self.relation)))
+
+    def __len__(self) -> int:
+        return self._session._runtime.count(self.relation)
+
+    def __contains__(self, row: object) -> bool:
+        return isinstance(row, tuple) and len(row) == len(self.columns) and self._session._runtime.has(
+            self.relation, row
+        )
+
+    def __repr__(self) -> str:
+        return f"<View {self.relation}({', '.join(self.columns)}): {len(self)} tuples>"
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The view as an Arrow table. Lists become their text, unless all their values have one type."""
+        import pyarrow
+
+        rows = list(self)
+        kinds = {
+            "number": pyarrow.int64(),
+            "unsigned": pyarrow.uint64(),
+            "float": pyarrow.float64(),
+            "symbol": pyarrow.string(),
+        }
+        arrays = []
+        for i, kind in enumerate(self.types):
+            values = [row[i] for row in rows]
+            if kind in kinds:
+                arrays.append(pyarrow.array(values, kinds[kind]))
+                continue
+            try:
+                arrays.append(pyarrow.array(values, None if values else pyarrow.string()))
+            except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+                arrays.append(pyarrow.array([v if isinstance(v, str) else literal(v) for v in values]))
+        return pyarrow.Table.from_arrays(arrays, names=list(self.columns))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The view as a pandas DataFrame."""
+        import pandas
+
+        return pandas.DataFrame(list(self), columns=list(self.columns))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first rows, and how many there are."""
+        rows = list(self)
+        shown = rows[:50]
+        head = "".join(f"<th>{html.escape(c)}</th>" for c in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(v if isinstance(v, str) else literal(v))}</td>" for v in row) + "</tr>"
+            for row in shown
+        )
+        more = f", the first {len(shown)} shown" if len(shown) < len(rows) else ""
+        caption = f"{html.escape(self.relation)}: {len(rows)} tuples{more}"
+        return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,195 @@
+"""Aggregate selection: of each group, only the tuples that are best for something go on (section 6 of the paper).
+
+A tuple that is worse than the best known of its group for every aggregate is *dominated*: by the planner's
+proof nothing that the program shows can need it. Ties go on, since `cheapestPath` lists every cheapest
+path. A tuple that is overtaken later is not retracted: it is still true, only dominated, and what was
+derived from it stays derived.
+
+When the last best tuple of a group dies, the group is *dirty*: its next best tuple is among the dominated
+ones that were kept (`held`), or has to be searched for in the joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from operators.kernels import key_of
+from operators.ledger import LOST, Death, Derivation, Ledger
+
+__all__ = ["AggSel"]
+
+Tuple = tuple[Any, ...]
+
+
+class AggSel:
+    """The groups of one table.
+
+    `best`: group -> the best value of each aggregate. `members`: group -> its tuples in the table.
+    `held`: dominated tuples that must not be forgotten, with their derivations; `waiting`: group -> those.
+    `dirty`: groups whose best tuple was lost. `before`: for groups touched in this transaction, the winners
+    that they had, so that the net change can be told.
+
+    >>> from operators.ledger import ledger
+    >>> from operators.provenance import Provenance
+    >>> sel = AggSel((0,), ((1, "min"),), ledger("demand", Provenance()))
+    >>> sel.admit([(("a", 5), 0), (("a", 3), 0), (("b", 9), 0)])
+    ([(('a', 3), 0), (('b', 9), 0)], [(('a', 5), 0)])
+    """
+
+    def __init__(self, group: tuple[int, ...], values: tuple[tuple[int, str], ...], held: Ledger) -> None:
+        self.group = key_of(group)
+        self.values = values
+        self._smaller = tuple((i, c, kind == "min") for i, (c, kind) in enumerate(values))
+        self.best: dict[Any, list[Any]] = {}
+        self.members: dict[Any, list[Tuple]] = {}
+        self.held = held
+        self.waiting: dict[Any, dict[Tuple, None]] = {}
+        self.dirty: dict[Any, None] = {}
+        self.before: dict[Any, tuple[Tuple, ...]] = {}
+
+    def admit(self, derived: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+        """Split derivations (the tuple comes first in each) into those that go on and the dominated ones.
+
+        The best values are settled over the whole batch before anything is let through, so that within a batch
+        only the winners go on.
+        """
+        derived = list(derived)
+        group, best = self.group, self.best
+        for entry in derived:
+            t = entry[0]
+            g = group(t)
+            known = best.get(g)
+            if known is None:
+                self.touch(g)
+                best[g] = [t[c] for c, _ in self.values]
+                continue
+            for i, c, smaller in self._smaller:
+                v = t[c]
+                if v < known[i] if smaller else v > known[i]:
+                    self.touch(g)
+                    known[i] = v
+        on: list[Any] = []
+        dominated: list[Any] = []
+        for entry in derived:
+            t = entry[0]
+            (on if self._wins(t, best[group(t)]) else dominated).append(entry)
+        return on, dominated
+
+    def _wins(self, t: Tuple, best: list[Any]) -> bool:
+        for i, c, _ in self._smaller:
+            if t[c] == best[i]:
+                return True
+        return False
+
+    def entered(self, t: Tuple) -> None:
+        """A tuple is now in the table."""
+        g = self.group(t)
+        self.touch(g)
+        members = self.members.get(g)
+        if members is None:
+            self.members[g] = [t]
+        else:
+            members.append(t)
+
+    def left(self, t: Tuple) -> None:
+        """A tuple was lost from the table; O(size of its group in the table)."""
+        g = self.group(t)
+        self.touch(g)
+        members = self.members[g]
+        members.remove(t)
+        if self._wins(t, self.best[g]):
+            self.dirty[g] = None
+        if not members:
+            del self.members[g]
+
+    def hold(self, derived: list[Any], remote: bool) -> None:
+        """Keep dominated tuples for later."""
+        for t, _ in derived:
+            self.waiting.setdefault(self.group(t), {})[t] = None
+        self.held.offer(derived, remote)
+
+    def unhold(self, t: Tuple) -> list[Derivation]:
+        """Stop holding a tuple; returns its derivations, none if it was not held."""
+        first = self.held.first.pop(t, None)
+        if first is None:
+            return []
+        self._stop_waiting(t)
+        rest = self.held.rest.pop(t, None)
+        return [(t, first)] if rest is None else [(t, first), (t, rest)]
+
+    def strike(self, t: Tuple, death: Death) -> None:
+        """Apply a death to a held tuple."""
+        if self.held.strike(t, death) == LOST:
+            self._stop_waiting(t)
+
+    def _stop_waiting(self, t: Tuple) -> None:
+        g = self.group(t)
+        waiting = self.waiting[g]
+        del waiting[t]
+        if not waiting:
+            del self.waiting[g]
+
+    def next_best(self, g: Any) -> list[Derivation]:
+        """The held tuples of a group that are as good as the best in the table, no longer held."""
+        waiting = self.waiting.get(g)
+        if not waiting:
+            return []
+        on, _ = self.admit([(t,) for t in waiting])
+        return [d for (t,) in on for d in self.unhold(t)]
+
+    def take_dirty(self) -> list[Any]:
+        """The groups whose best is to be found again; their best is recomputed from what is in the table."""
+        groups = list(self.dirty)
+        self.dirty.clear()
+        for g in groups:
+            members = self.members.get(g)
+            if members:
+                self.best[g] = [
+                    (min if smaller else max)(t[c] for t in members) for _, c, smaller in self._smaller
+                ]
+            else:
+                self.best.pop(g, None)
+        return groups
+
+    def winners(self, g: Any) -> tuple[Tuple, ...]:
+        """The tuples of a group that are best for at least one aggregate: all that a reader can see."""
+        members = self.members.get(g)
+        if not members:
+            return ()
+        best = self.best[g]
+        return tuple([t for t in members if self._wins(t, best)])
+
+    def touch(self, g: Any) -> None:
+        """Remember the winners of a group before it changes for the first time in a transaction."""
+        if g not in self.before:
+            self.before[g] = self.winners(g)
+
+    def net(self) -> tuple[list[Tuple], list[Tuple]]:
+        """The winners gained and lost since the last call."""
+        gained: list[Tuple] = []
+        lost: list[Tuple] = []
+        for g, before in self.before.items():
+            now = self.winners(g)
+            if now != before:
+                gained.extend([t for t in now if t not in before])
+                lost.extend([t for t in before if t not in now])
+            if not now and g not in self.waiting:
+                self.best.pop(g, None)
+        self.before.clear()
+        return gained, lost
+
+    def is_winner(self, t: Tuple) -> bool:
+        """Whether a tuple of the table is visible."""
+        return self._wins(t, self.best[self.group(t)])
+
+    def check(self, rows: Iterable[Tuple]) -> None:
+        """Assert that groups, best values and held tuples fit the table."""
+        members = [t for ts in self.members.values() for t in ts]
+        assert len(members) == len(set(members)) and set(members) == set(rows), "the groups differ from the table"
+        assert not self.dirty, "a group was left dirty"
+        for g, ts in self.members.items():
+            want = [(min if smaller else max)(t[c] for t in ts) for _, c, smaller in self._smaller]
+            assert self.best[g] == want, f"best of {g} is {self.best[g]}, should be {want}"
+        waiting = {t for ts in self.waiting.values() for t in ts}
+        assert waiting == set(self.held.first), "held tuples differ from the groups that wait"

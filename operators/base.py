@@ -1,0 +1,143 @@
+"""BaseTable: the facts of one base relation on the partition that owns them."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+from operators.kernels import key_of
+
+__all__ = ["BaseTable"]
+
+Tuple = tuple[Any, ...]
+
+
+class BaseTable:
+    """Facts under insertion, deletion, keyed update and expiry, one transaction at a time.
+
+    `rows` maps a fact to its multiplicity (1 unless the relation is a bag). `_before` remembers the
+    multiplicities that a transaction has changed, which gives both the net change and the way back.
+    Expiry times are kept in a heap that may hold outdated entries; `_expires` has the current time of a fact.
+
+    >>> table = BaseTable(key=(0,), ttl=10)
+    >>> table.insert(("a", 1), now=0.0); table.insert(("a", 2), now=5.0)
+    >>> table.net()
+    [(('a', 2), 1)]
+    >>> table.commit(); table.expire(14.9); table.net()
+    []
+    >>> table.expire(15.0); table.net()
+    [(('a', 2), -1)]
+    >>> table.rollback(); sorted(table.rows)
+    [('a', 2)]
+    """
+
+    def __init__(self, key: tuple[int, ...] = (), ttl: float | None = None, bag: bool = False) -> None:
+        self.rows: dict[Tuple, int] = {}
+        self.bag = bag
+        self.ttl = ttl
+        self.ignored_inserts = 0
+        self.ignored_deletes = 0
+        self._key = key_of(key) if key else None
+        self._by_key: dict[Any, Tuple] = {}
+        self._expires: dict[Tuple, float] = {}
+        self._heap: list[tuple[float, int, Tuple]] = []
+        self._entries = 0
+        self._before: dict[Tuple, int] = {}
+        self._expiry_before: dict[Tuple, float | None] = {}
+        self._ignored_before = (0, 0)
+
+    def insert(self, t: Tuple, now: float) -> None:
+        """Insert a fact; with a key, in place of the fact that has it. A present fact is only refreshed."""
+        if self._key is not None:
+            old = self._by_key.get(self._key(t))
+            if old is not None and old != t:
+                self._set(old, 0)
+        if self.bag:
+            self._set(t, self.rows.get(t, 0) + 1)
+        elif t in self.rows:
+            self.ignored_inserts += 1
+        else:
+            self._set(t, 1)
+        if self.ttl is not None:
+            self._expire_at(t, now + self.ttl)
+
+    def delete(self, t: Tuple) -> None:
+        """Delete a fact (one copy of it, of a bag). Deleting an absent fact changes nothing."""
+        count = self.rows.get(t, 0)
+        if count:
+            self._set(t, count - 1)
+        else:
+            self.ignored_deletes += 1
+
+    def expire(self, now: float) -> None:
+        """The clock says `now`: facts whose time has come leave. O(log n) each."""
+        while self._heap and self._heap[0][0] <= now:
+            when, _, t = heapq.heappop(self._heap)
+            if self._expires.get(t) == when:
+                self._set(t, 0)
+
+    def _set(self, t: Tuple, count: int) -> None:
+        self._before.setdefault(t, self.rows.get(t, 0))
+        if count:
+            self.rows[t] = count
+            if self._key is not None:
+                self._by_key[self._key(t)] = t
+        elif t in self.rows:
+            del self.rows[t]
+            if self._key is not None and self._by_key.get(self._key(t)) == t:
+                del self._by_key[self._key(t)]
+            if t in self._expires:
+                self._expiry_before.setdefault(t, self._expires[t])
+                del self._expires[t]
+
+    def _expire_at(self, t: Tuple, when: float) -> None:
+        self._expiry_before.setdefault(t, self._expires.get(t))
+        self._expires[t] = when
+        self._push(t, when)
+
+    def _push(self, t: Tuple, when: float) -> None:
+        self._entries += 1  # breaks ties: facts themselves may not be comparable
+        heapq.heappush(self._heap, (when, self._entries, t))
+        if len(self._heap) > 64 and len(self._heap) > 4 * len(self._expires):
+            # refreshed facts leave outdated entries behind
+            self._heap = [(w, i, u) for w, i, u in self._heap if self._expires.get(u) == w]
+            heapq.heapify(self._heap)
+
+    def net(self) -> list[tuple[Tuple, int]]:
+        """What the transaction changed so far, as (fact, change of its multiplicity)."""
+        changes = ((t, self.rows.get(t, 0) - old) for t, old in self._before.items())
+        return [(t, w) for t, w in changes if w]
+
+    def commit(self) -> None:
+        """The transaction stands."""
+        self._before.clear()
+        self._expiry_before.clear()
+        self._ignored_before = (self.ignored_inserts, self.ignored_deletes)
+
+    def rollback(self) -> None:
+        """Back to the last commit. O(what the transaction touched)."""
+        before, self._before = self._before, {}
+        expiry, self._expiry_before = self._expiry_before, {}
+        for t, count in before.items():
+            if not count:
+                self._set(t, 0)
+        for t, count in before.items():
+            if count:
+                self._set(t, count)
+        for t, when in expiry.items():
+            if when is None:
+                self._expires.pop(t, None)
+            else:
+                self._expires[t] = when
+                self._push(t, when)
+        self._before.clear()
+        self._expiry_before.clear()
+        self.ignored_inserts, self.ignored_deletes = self._ignored_before
+
+    def check(self) -> None:
+        """Assert the invariants that hold between transactions."""
+        assert not self._before, "a transaction is open"
+        assert all(n > 0 for n in self.rows.values())
+        assert self._expires.keys() <= self.rows.keys(), "an absent fact would expire"
+        if self._key is not None:
+            assert {self._key(t): t for t in self.rows} == self._by_key, "two facts share a key"

@@ -1,0 +1,31 @@
+"""What can go wrong while operators run. The session turns these into messages for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class OperatorError(Exception):
+    """The root of this module's errors. `rule` is the text of the rule that was being evaluated."""
+
+    def __init__(self, message: str, rule: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.rule = rule
+
+
+class RuleFailure(OperatorError):
+    """A function or an operator of a rule raised: division by zero, overflow, a user's own function."""
+
+    def __init__(self, rule: str, row: tuple[Any, ...] | None, cause: BaseException) -> None:
+        super().__init__(str(cause) or type(cause).__name__, rule)
+        self.row = row
+        self.cause = cause
+
+
+class Divergence(OperatorError):
+    """A recursive component went past its limit. `sample` shows the tuples that were derived last."""
+
+    def __init__(self, message: str, rule: str, sample: list[tuple[Any, ...]]) -> None:
+        super().__init__(message, rule)
+        self.sample = sample

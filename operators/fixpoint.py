@@ -1,0 +1,212 @@
+"""Fixpoint: the table of a relation inside a recursive component.
+
+The life of a tuple. A derivation arrives (`arrive`). If the tuple is new it enters `ledger.first` and the
+`pending` batch; if not, the ledger's mode decides what becomes of the derivation. `take` hands out the
+pending batch once, the component joins it with everything that was taken before, and only then is it
+indexed (`settle`), so that two tuples of one batch meet exactly once. When a variable dies, `strike`
+tells which tuples are lost; they leave the indexes with `sweep` unless another derivation was found first.
+
+The indexes are shared: every join beside this table reads them and the ledger, and none keeps a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from operators.aggsel import AggSel
+from operators.index import Index
+from operators.ledger import LOST, Death, Derivation, Ledger
+from operators.provenance import Annotation, Diagram
+
+__all__ = ["Fixpoint"]
+
+Tuple = tuple[Any, ...]
+
+
+class Fixpoint:
+    """One relation at one placement on one partition.
+
+    `added` and `removed` are the net changes of the transaction so far (kept if `journal`). `mentions` leads from a variable to the
+    tuples whose shipped annotation mentions it: those are where a death enters this partition; from there on
+    it is followed through the joins, so tuples that were derived here need no entry.
+    """
+
+    def __init__(
+        self, name: str, ledger: Ledger, selection: AggSel | None = None, journal: bool = True
+    ) -> None:
+        self.name = name
+        self.ledger = ledger
+        self.selection = selection
+        self.journal = journal
+        self.indexes: dict[tuple[int, ...], Index] = {}
+        self.pending: list[Derivation] = []
+        self.added: dict[Tuple, Any] = {}
+        self.removed: dict[Tuple, None] = {}
+        self.mentions: dict[int, dict[Tuple, None]] = {}
+
+    @property
+    def rows(self) -> dict[Tuple, Annotation]:
+        """The tuples, each with the annotation that was passed on."""
+        return self.ledger.first
+
+    def index(self, columns: tuple[int, ...]) -> Index:
+        """The index over these columns, made on first request. All requests come before the first tuple."""
+        if columns not in self.indexes:
+            self.indexes[columns] = Index(columns)
+        return self.indexes[columns]
+
+    # --- insertion -------------------------------------------------------------------------------------------
+
+    def arrive(self, derived: list[Derivation], remote: bool = False) -> list[Derivation]:
+        """Take in derivations. What the mode passes on is pending and is returned."""
+        if not derived:
+            return derived
+        if remote:
+            self._mention(derived)
+        if self.selection is not None:
+            derived, dominated = self._select(derived)
+            if dominated and (remote or self.ledger.mode != "demand"):
+                self.selection.hold(dominated, remote)
+        on, created = self.ledger.offer(derived, remote)
+        self._journal(created)
+        self.pending.extend(on)
+        return on
+
+    def enter(self, new: list[Derivation]) -> None:
+        """These tuples are in the ledger now and were not before: put them under way."""
+        self._journal(new)
+        self.pending.extend(new)
+
+    def _journal(self, new: list[Derivation]) -> None:
+        if not self.journal:
+            return
+        if self.selection is not None:
+            for t, _ in new:
+                self.selection.entered(t)
+        elif self.removed:
+            for t, a in new:
+                if self.removed.pop(t, self) is not None:
+                    self.added[t] = a
+        else:
+            self.added.update(new)
+
+    def _select(self, derived: list[Derivation]) -> tuple[list[Derivation], list[Derivation]]:
+        """Split by aggregate selection; tuples of the table may get further derivations in any case."""
+        assert self.selection is not None
+        rows = self.ledger.first
+        known = [d for d in derived if d[0] in rows]
+        on, dominated = self.selection.admit([d for d in derived if d[0] not in rows] if known else derived)
+        if self.selection.held.first:
+            for t in {d[0]: None for d in on}:
+                on.extend(self.selection.unhold(t))  # the senders of those derivations rely on them
+        return known + on, dominated
+
+    def take(self) -> list[Derivation]:
+        """The pending batch; it is no longer pending."""
+        batch, self.pending = self.pending, []
+        return batch
+
+    def settle(self, batch: list[Derivation]) -> None:
+        """Index a batch that was taken."""
+        for index in self.indexes.values():
+            index.add([t for t, _ in batch])
+
+    def _mention(self, derived: list[Derivation]) -> None:
+        mentions = self.mentions
+        for t, a in derived:
+            for v in a.support if type(a) is Diagram else a:
+                tuples = mentions.get(v)
+                if tuples is None:
+                    mentions[v] = {t: None}
+                else:
+                    tuples[t] = None
+
+    # --- deletion --------------------------------------------------------------------------------------------
+
+    def touched(self, dead: Iterable[int]) -> Iterator[Tuple]:
+        """The tuples where these deaths enter the table."""
+        if self.mentions:
+            for v in dead:
+                yield from self.mentions.pop(v, ())
+
+    def strike(self, t: Tuple, death: Death) -> str | None:
+        """Apply a death to a tuple: LOST, REPLACED, or None if what was passed on stands."""
+        if self.selection is not None and t in self.selection.held.first:
+            self.selection.strike(t, death)
+            return None
+        first, rest = self.ledger.first.get(t), self.ledger.rest.get(t)
+        outcome = self.ledger.strike(t, death)
+        if outcome == LOST:
+            self.forget(t)
+            if self.mentions:
+                self._unmention(t, first)
+                self._unmention(t, rest)
+        return outcome
+
+    def forget(self, t: Tuple) -> None:
+        """Journal that a tuple left the ledger. It stays in the indexes until `sweep`."""
+        if not self.journal:
+            return
+        if self.selection is not None:
+            self.selection.left(t)
+        elif self.added.pop(t, self) is self:
+            self.removed[t] = None
+
+    def sweep(self, lost: Iterable[Tuple]) -> None:
+        """Take lost tuples out of the indexes, unless they are back."""
+        rows = self.ledger.first
+        for t in lost:
+            if t not in rows:
+                for index in self.indexes.values():
+                    index.remove(t)
+
+    def _unmention(self, t: Tuple, annotation: Annotation | None) -> None:
+        """Drop a lost tuple from the lists of the variables that live on."""
+        if type(annotation) is Diagram:
+            mentioned: Iterable[int] = annotation.support
+        elif annotation is not None and type(annotation[0]) is int:
+            mentioned = annotation
+        else:
+            return
+        for v in mentioned:
+            tuples = self.mentions.get(v)
+            if tuples is not None:
+                tuples.pop(t, None)
+                if not tuples:
+                    del self.mentions[v]
+
+    # --- the end of a transaction ----------------------------------------------------------------------------
+
+    def net(self) -> tuple[list[Tuple], list[Tuple]]:
+        """The tuples gained and lost since the last call; of a pruned relation, the winners."""
+        if self.selection is not None:
+            return self.selection.net()
+        gained, lost = list(self.added), list(self.removed)
+        self.added, self.removed = {}, {}
+        return gained, lost
+
+    def visible(self) -> Iterable[Tuple]:
+        """What a reader sees."""
+        if self.selection is not None:
+            return [t for t in self.ledger.first if self.selection.is_winner(t)]
+        return self.ledger.first
+
+    def shows(self, t: Tuple) -> bool:
+        """Whether a reader sees this tuple."""
+        return t in self.ledger.first and (self.selection is None or self.selection.is_winner(t))
+
+    def stats(self) -> dict[str, int]:
+        held = len(self.selection.held.first) if self.selection is not None else 0
+        return {"tuples": len(self.ledger.first), "waiting": len(self.ledger.rest), "held": held}
+
+    def check(self, dead: set[int] | None = None) -> None:
+        """Assert the invariants that hold between transactions."""
+        assert not self.pending, f"{self.name} has tuples under way"
+        assert not self.added and not self.removed, f"{self.name} has unpublished changes"
+        self.ledger.check()
+        for index in self.indexes.values():
+            index.check(self.ledger.first)
+        if self.selection is not None:
+            self.selection.check(self.ledger.first)
+            self.selection.held.check()

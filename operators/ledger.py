@@ -1,0 +1,235 @@
+"""What is remembered of the derivations of tuples: the heart of Fixpoint and MinShip, in three modes.
+
+A ledger keeps for each tuple its *first* annotation, the one that was passed on and that everything
+downstream rests on, and in some modes the *rest*, derivations that came later and wait. The modes differ in
+what `offer` passes on and in what is left when a variable dies (section 5 of the absorption paper):
+
+| mode | a later derivation | when the first one dies |
+|---|---|---|
+| eager | is merged and its news passed on | what is left of the merge is right already |
+| lazy | is merged into the rest | the rest takes its place and is passed on |
+| demand | is forgotten if it was derived here | the rest takes its place, or else the joins are searched |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from operators.provenance import Annotation, Diagram, Provenance
+
+__all__ = ["LOST", "REPLACED", "Death", "DemandLedger", "EagerLedger", "LazyLedger", "Ledger", "ledger"]
+
+Tuple = tuple[Any, ...]
+Derivation = tuple[Tuple, Annotation]
+
+LOST = "lost"
+REPLACED = "replaced"
+
+
+class Death:
+    """A set of variables that died, and what is touched by it so far.
+
+    `ids` are the identities of the annotations that fell: a pair that refers to one of them falls too.
+    `kept` holds on to those annotations so that no identity is used twice.
+    """
+
+    __slots__ = ("_killer", "dead", "ids", "kept", "provenance")
+
+    def __init__(self, dead: set[int], provenance: Provenance) -> None:
+        self.dead = dead
+        self.provenance = provenance
+        self.ids: set[int] = set()
+        self.kept: list[Annotation] = []
+        self._killer: Any = None
+
+    def restrict(self, diagram: Diagram) -> Diagram | None:
+        """The diagram without the dead variables, the same object if it mentions none of them."""
+        if diagram.support.isdisjoint(self.dead):
+            return diagram
+        if self._killer is None:
+            self._killer = self.provenance.killer(self.dead)
+        return self.provenance.restrict(diagram, self.dead, self._killer)
+
+    def fell(self, annotation: Annotation) -> None:
+        self.ids.add(id(annotation))
+        self.kept.append(annotation)
+
+
+class Ledger:
+    """The part that all modes share."""
+
+    mode = ""
+
+    def __init__(self, provenance: Provenance) -> None:
+        self.provenance = provenance
+        self.first: dict[Tuple, Annotation] = {}
+        self.rest: dict[Tuple, Diagram] = {}
+
+    def offer(
+        self, derived: Iterable[Derivation], remote: bool = False
+    ) -> tuple[list[Derivation], list[Derivation]]:
+        """Take in derivations; returns those to pass on, and among them those of tuples that are new.
+
+        `remote`: they were shipped here, and the sender relies on us to keep them.
+        """
+        raise AssertionError("a ledger has a mode")
+
+    def strike(self, t: Tuple, death: Death) -> str | None:
+        """Apply a death to one tuple: LOST (it is gone), REPLACED (another annotation took over), or None.
+
+        None means that the first annotation stands, and with it everything downstream.
+        """
+        raise AssertionError("a ledger has a mode")
+
+    def _wait(self, t: Tuple, annotation: Annotation) -> None:
+        """Merge a derivation into the rest."""
+        new = self.provenance.diagram(annotation)
+        old = self.rest.get(t)
+        self.rest[t] = new if old is None else self.provenance.disjunction(old, new)
+
+    def _strike_rest(self, t: Tuple, death: Death) -> Diagram | None:
+        """Apply a death to the rest of a tuple; returns what is left of it."""
+        waiting = self.rest.get(t)
+        if waiting is None:
+            return None
+        left = death.restrict(waiting)
+        if left is None:
+            del self.rest[t]
+        elif left is not waiting:
+            self.rest[t] = left
+        return left
+
+    def check(self) -> None:
+        """Assert that nothing waits for a tuple that is not there."""
+        assert self.rest.keys() <= self.first.keys(), "a derivation waits for a tuple that is not there"
+
+
+class DemandLedger(Ledger):
+    """One derivation a tuple; the others are searched for when they are needed."""
+
+    mode = "demand"
+
+    def offer(
+        self, derived: Iterable[Derivation], remote: bool = False
+    ) -> tuple[list[Derivation], list[Derivation]]:
+        first = self.first
+        on: list[Derivation] = []
+        for derivation in derived:
+            t = derivation[0]
+            if t not in first:
+                first[t] = derivation[1]
+                on.append(derivation)
+            elif remote:
+                self._wait(t, derivation[1])
+        return on, on
+
+    def strike(self, t: Tuple, death: Death) -> str | None:
+        a = self.first.get(t)
+        if a is None:
+            return None
+        left: Diagram | None = None
+        if type(a) is Diagram:
+            left = death.restrict(a)
+            touched = left is not a
+        elif type(a[0]) is int:
+            touched = not death.dead.isdisjoint(a)
+        else:
+            touched = id(a[0]) in death.ids or id(a[1]) in death.ids
+        waiting = self._strike_rest(t, death) if self.rest else None
+        if not touched:
+            return None
+        death.fell(a)
+        if waiting is not None:
+            del self.rest[t]
+            left = waiting if left is None else self.provenance.disjunction(left, waiting)
+        if left is None:
+            del self.first[t]
+            return LOST
+        self.first[t] = left
+        return REPLACED
+
+
+class LazyLedger(Ledger):
+    """The first derivation is passed on, the others wait: the paper's lazy shipping (Algorithm 3)."""
+
+    mode = "lazy"
+
+    def offer(
+        self, derived: Iterable[Derivation], remote: bool = False
+    ) -> tuple[list[Derivation], list[Derivation]]:
+        on: list[Derivation] = []
+        for t, annotation in derived:
+            first = self.first.get(t)
+            new = self.provenance.diagram(annotation)
+            if first is None:
+                self.first[t] = new
+                on.append((t, new))
+            elif self.provenance.disjunction(first, new) is not first:  # type: ignore[arg-type]
+                self._wait(t, new)
+        return on, on
+
+    def strike(self, t: Tuple, death: Death) -> str | None:
+        a = self.first.get(t)
+        if a is None:
+            return None
+        assert type(a) is Diagram
+        left = death.restrict(a)
+        waiting = self._strike_rest(t, death)
+        if left is a:
+            return None
+        if waiting is not None:
+            del self.rest[t]
+            left = waiting if left is None else self.provenance.disjunction(left, waiting)
+        if left is None:
+            del self.first[t]
+            return LOST
+        self.first[t] = left
+        return REPLACED
+
+
+class EagerLedger(Ledger):
+    """Every derivation that is not absorbed is merged and passed on."""
+
+    mode = "eager"
+
+    def offer(
+        self, derived: Iterable[Derivation], remote: bool = False
+    ) -> tuple[list[Derivation], list[Derivation]]:
+        on: list[Derivation] = []
+        created: list[Derivation] = []
+        for t, annotation in derived:
+            new = self.provenance.diagram(annotation)
+            old = self.first.get(t)
+            if old is None:
+                self.first[t] = new
+                on.append((t, new))
+                created.append((t, new))
+                continue
+            merged = self.provenance.disjunction(old, new)  # type: ignore[arg-type]
+            if merged is not old:
+                self.first[t] = merged
+                on.append((t, new))
+        return on, created
+
+    def strike(self, t: Tuple, death: Death) -> str | None:
+        a = self.first.get(t)
+        if a is None:
+            return None
+        assert type(a) is Diagram
+        left = death.restrict(a)
+        if left is a:
+            return None
+        if left is None:
+            del self.first[t]
+            return LOST
+        self.first[t] = left
+        return REPLACED
+
+
+_MODES = {"demand": DemandLedger, "lazy": LazyLedger, "eager": EagerLedger}
+
+
+def ledger(mode: str, provenance: Provenance) -> Ledger:
+    """A ledger of the mode with that name."""
+    return _MODES[mode](provenance)

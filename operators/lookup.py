@@ -1,0 +1,144 @@
+"""Lookup: what a relation says about a key. Negation and body aggregates, in recursive components and outside.
+
+The left side of a rule asks about keys: is there no matching row? what is the sum over the matching rows?
+The answers are tuples (key..., value) of a relation of their own, which the left side then joins.
+Only keys that are asked about are kept, and a change of the inner relation costs the keys that it matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from operators.errors import RuleFailure
+from operators.kernels import key_of
+from operators.monoids import Count, Monoid
+
+__all__ = ["Lookup"]
+
+Tuple = tuple[Any, ...]
+
+
+class Lookup:
+    """The questions of one rule on one partition.
+
+    A row matches a key if its `inner_key` columns equal the first columns of the key, and `holds(key, row)`.
+    `make` makes an empty state; None asks for absence, and the answer is then the key alone.
+    `value(key + row)` is what the row contributes.
+
+    >>> absent = Lookup("", (0,), None, None, None)
+    >>> absent.ask([("a",), ("b",)])
+    [('a',), ('b',)]
+    >>> absent.change([(("a", 1), 1)])
+    ([('a',)], [])
+    """
+
+    def __init__(
+        self,
+        text: str,
+        inner_key: tuple[int, ...],
+        holds: Callable[[Tuple, Tuple], bool] | None,
+        make: Callable[[], Monoid] | None,
+        value: Callable[[Tuple], Tuple] | None,
+        default: Any = None,
+    ) -> None:
+        self.text = text
+        self._match = key_of(inner_key)
+        self._prefix = key_of(tuple(range(len(inner_key))))
+        self._holds = holds
+        self._absence = make is None
+        self._make: Callable[[], Monoid] = make or Count
+        self._value = value
+        self._default = default
+        self._keys: dict[Tuple, Monoid] = {}
+        self._by_match: dict[Any, dict[Tuple, None]] = {}
+        self._inner: dict[Any, dict[Tuple, int]] = {}
+
+    def ask(self, keys: Iterable[Tuple]) -> list[Tuple]:
+        """The answers to keys that were not asked about before. O(rows that share their first columns)."""
+        answers: list[Tuple] = []
+        for key in keys:
+            if key in self._keys:
+                continue
+            state = self._keys[key] = self._make()
+            match = self._prefix(key)
+            self._by_match.setdefault(match, {})[key] = None
+            for row, weight in self._inner.get(match, {}).items():
+                self._count(state, key, row, weight)
+            answers.extend(self._answer(key, state))
+        return answers
+
+    def forget(self, keys: Iterable[Tuple]) -> list[Tuple]:
+        """Nobody asks about these keys any more; returns the answers that fall away."""
+        answers: list[Tuple] = []
+        for key in keys:
+            state = self._keys.pop(key, None)
+            if state is not None:
+                answers.extend(self._answer(key, state))
+                match = self._prefix(key)
+                same = self._by_match[match]
+                del same[key]
+                if not same:
+                    del self._by_match[match]
+        return answers
+
+    def change(self, rows: Iterable[tuple[Tuple, int]]) -> tuple[list[Tuple], list[Tuple]]:
+        """Rows of the inner relation came or went: the answers that no longer hold, and the new ones."""
+        before: dict[Tuple, list[Tuple]] = {}
+        for row, weight in rows:
+            match = self._match(row)
+            same = self._inner.setdefault(match, {})
+            left = same.get(row, 0) + weight
+            if left:
+                same[row] = left
+            else:
+                del same[row]
+                if not same:
+                    del self._inner[match]
+            for key in self._by_match.get(match, ()):
+                state = self._keys[key]
+                if key not in before:
+                    before[key] = self._answer(key, state)
+                self._count(state, key, row, weight)
+        gone: list[Tuple] = []
+        new: list[Tuple] = []
+        for key, old in before.items():
+            now = self._answer(key, self._keys[key])
+            if now != old:
+                gone.extend(old)
+                new.extend(now)
+        return gone, new
+
+    def _count(self, state: Monoid, key: Tuple, row: Tuple, weight: int) -> None:
+        try:
+            if self._holds is None or self._holds(key, row):
+                state.add(None if self._value is None else self._value(key + row)[0], weight)
+        except Exception as e:
+            raise RuleFailure(self.text, row, e) from e
+
+    def _answer(self, key: Tuple, state: Monoid) -> list[Tuple]:
+        if self._absence:
+            return [] if state.count else [key]
+        try:
+            result = state.result() if state.count else self._default
+        except Exception as e:
+            raise RuleFailure(self.text, key, e) from e
+        return [] if result is None else [(*key, result)]
+
+    def rows(self) -> Iterator[Tuple]:
+        """What is kept: the keys and the inner rows."""
+        yield from self._keys
+        for rows in self._inner.values():
+            yield from rows
+
+    def stats(self) -> dict[str, int]:
+        return {"keys": len(self._keys), "rows": sum(map(len, self._inner.values()))}
+
+    def check(self) -> None:
+        """Assert that every key's state equals what its rows say."""
+        for key, state in self._keys.items():
+            fresh = self._make()
+            for row, weight in self._inner.get(self._prefix(key), {}).items():
+                self._count(fresh, key, row, weight)
+            assert self._answer(key, fresh) == self._answer(key, state), f"the answer for {key} is wrong"
+        assert all(w > 0 for rows in self._inner.values() for w in rows.values()), "a negative weight"

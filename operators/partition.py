@@ -1,0 +1,65 @@
+"""Which partition owns a tuple: a hash that is the same in every process and on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
+__all__ = ["Router", "stable_hash"]
+
+Tuple = tuple[Any, ...]
+
+
+def stable_hash(value: Any) -> int:
+    """A hash of a value of the language. Equal values hash alike, also 2 and 2.0.
+
+    >>> stable_hash(2) == stable_hash(2.0), stable_hash("a") == stable_hash("a")
+    (True, True)
+    """
+    if type(value) is int:
+        # spread small numbers: node numbers often share a factor with the number of partitions
+        return (value * 0x9E3779B1 & 0xFFFFFFFF) >> 7
+    if type(value) is str:
+        return crc32(value.encode())
+    if isinstance(value, float):
+        return stable_hash(int(value)) if value.is_integer() else crc32(repr(value).encode())
+    if isinstance(value, tuple):
+        result = 17
+        for part in value:
+            result = (result * 31 + stable_hash(part)) & 0xFFFFFFFF
+        return result
+    return stable_hash(int(value))
+
+
+class Router:
+    """Tuple -> number of its partition, by the hash of some columns; no columns means partition 0.
+
+    >>> Router((0,), 1)(("a",)), Router((), 5)(("a",))
+    (0, 0)
+    """
+
+    __slots__ = ("_cache", "columns", "partitions")
+
+    def __init__(self, columns: tuple[int, ...], partitions: int) -> None:
+        self.columns = columns
+        self.partitions = partitions
+        self._cache: dict[Any, int] = {}
+
+    def __call__(self, t: Tuple) -> int:
+        if self.partitions == 1 or not self.columns:
+            return 0
+        key = t[self.columns[0]] if len(self.columns) == 1 else tuple([t[c] for c in self.columns])
+        owner = self._cache.get(key)
+        if owner is None:
+            if len(self._cache) > 100_000:  # a cache, not a table: keys come and go
+                self._cache.clear()
+            owner = self._cache[key] = stable_hash(key) % self.partitions
+        return owner
+
+    def split(self, entries: list[Any], tuple_of: Callable[[Any], Tuple]) -> dict[int, list[Any]]:
+        """Entries by the partition of their tuple."""
+        parts: dict[int, list[Any]] = {}
+        for entry in entries:
+            parts.setdefault(self(tuple_of(entry)), []).append(entry)
+        return parts

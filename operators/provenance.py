@@ -1,0 +1,293 @@
+"""Absorption provenance: for every tuple, a monotone Boolean function of the base tuples that support it.
+
+A *variable* stands for one insertion of one base tuple. The tuple is in the view as long as its annotation
+is not false with the dead variables set to false (section 4 of the absorption paper).
+
+An *annotation* is one of
+
+- a cube, `(v1, v2, ...)`: the conjunction of variables. A base tuple has `(v,)`; a derivation that came
+  from another partition is a longer one;
+- a pair, `(a, b)` of annotations: the conjunction of two parents, by reference. It costs one small tuple
+  however long the derivation is, and it says which very annotations it rests on, so that deaths can be
+  followed by identity;
+- a `Diagram`: a BDD with a conservative support beside it, wherever derivations are merged.
+
+All functions here are monotone: nothing is ever negated, so setting a variable to false is universal
+quantification, which CUDD does at the cost of the diagram and not of the number of variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Union
+
+try:
+    from dd import cudd as _bdd
+except ImportError:  # wheels without CUDD: the pure Python diagrams have the same interface
+    from dd import autoref as _bdd
+
+__all__ = ["Annotation", "Diagram", "Provenance", "support"]
+
+
+class Diagram:
+    """A BDD and a superset of the variables that it mentions.
+
+    The superset is what makes the hot path cheap: asking CUDD for a support walks the whole manager.
+    """
+
+    __slots__ = ("function", "support")
+
+    def __init__(self, function: Any, support: frozenset[int]) -> None:
+        self.function = function
+        self.support = support
+
+    def __repr__(self) -> str:
+        return f"Diagram({sorted(self.support)})"
+
+
+Annotation = Union[tuple[Any, ...], Diagram]
+
+
+def support(annotation: Annotation) -> set[int]:
+    """The variables that an annotation rests on (for a diagram: a superset).
+
+    >>> sorted(support(((1,), ((2,), (1, 3)))))
+    [1, 2, 3]
+    """
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = [annotation]
+    while stack:
+        a = stack.pop()
+        if type(a) is Diagram:
+            found |= a.support
+        elif id(a) not in seen:
+            seen.add(id(a))
+            if a and type(a[0]) is not int:
+                stack.extend(a)
+            else:
+                found.update(a)
+    return found
+
+
+class Provenance:
+    """The variables and diagrams of one partition.
+
+    Life of a variable: `fresh` hands out a number that no other partition uses; it is dead from the moment
+    its tuple is deleted; `release` takes it back once the engine is quiescent and nothing mentions it. The
+    BDD level behind it is made when the variable first enters a diagram and is reused after release.
+
+    >>> p = Provenance()
+    >>> a, b = (p.fresh(),), (p.fresh(),)
+    >>> both = p.conjunction(a, b)
+    >>> p.disjunction(p.diagram(a), both) is not None   # absorbed: a or (a and b) is a
+    True
+    >>> p.disjunction(p.diagram(a), both).function == p.diagram(a).function
+    True
+    >>> p.restrict(both, frozenset({0})) is None
+    True
+    """
+
+    def __init__(self, partition: int = 0, partitions: int = 1, backend: Any = None) -> None:
+        self.partition = partition
+        self.partitions = partitions
+        self._module = backend or _bdd
+        self._bdd = self._module.BDD()
+        # dynamic reordering is on by default and costs a thousand times what it saves here
+        self._bdd.configure(reordering=False)
+        self._made = 0
+        self._free: list[int] = []
+        self._levels: dict[int, tuple[int, Any]] = {}  # variable -> (level, its function)
+        self._spare_levels: list[int] = []
+        self._level_count = 0
+        self._functions: list[Any] = []  # level -> function of that level's variable
+        self._variable_of: dict[str, int] = {}  # the diagrams' own name of a level -> variable
+
+    # --- variables -------------------------------------------------------------------------------------------
+
+    def fresh(self) -> int:
+        """A variable that nothing alive mentions. O(1)."""
+        if self._free:
+            return self._free.pop()
+        v = self.partition + self.partitions * self._made
+        self._made += 1
+        return v
+
+    def release(self, dead: Iterable[int]) -> None:
+        """Forget variables that died. Call when quiescent: no annotation here mentions them any more."""
+        for v in dead:
+            level = self._levels.pop(v, None)
+            if level is not None:
+                self._spare_levels.append(level[0])
+            if v % self.partitions == self.partition:
+                self._free.append(v)
+
+    def _level(self, v: int) -> tuple[int, Any]:
+        entry = self._levels.get(v)
+        if entry is None:
+            if self._spare_levels:
+                level = self._spare_levels.pop()
+            else:
+                level = self._level_count
+                self._level_count += 1
+                self._bdd.add_var(f"v{level}")
+                self._functions.append(self._bdd.var(f"v{level}"))
+            entry = self._levels[v] = (level, self._functions[level])
+            self._variable_of[f"v{level}"] = v
+        return entry
+
+    @property
+    def variables(self) -> int:
+        """How many variables this partition has handed out and not got back."""
+        return self._made - len(self._free)
+
+    @property
+    def levels(self) -> int:
+        """How many BDD levels are in use."""
+        return len(self._levels)
+
+    @property
+    def nodes(self) -> int:
+        """How many BDD nodes the manager holds."""
+        return len(self._bdd)
+
+    # --- functions -------------------------------------------------------------------------------------------
+
+    def cube(self, variables: Iterable[int]) -> Any:
+        """The BDD of a conjunction, built from the lowest level up so that each step adds one node."""
+        function = None
+        for _, f in sorted((self._level(v) for v in variables), key=_by_level, reverse=True):
+            function = f if function is None else f & function
+        return self._bdd.true if function is None else function
+
+    def diagram(self, annotation: Annotation) -> Diagram:
+        """The annotation as a diagram."""
+        if type(annotation) is Diagram:
+            return annotation
+        mentioned: set[int] = set()
+        functions: list[Any] = []
+        seen: set[int] = set()
+        cube: set[int] = set()
+        stack = [annotation]
+        while stack:
+            a = stack.pop()
+            if type(a) is Diagram:
+                functions.append(a.function)
+                mentioned |= a.support
+            elif id(a) not in seen:
+                seen.add(id(a))
+                if a and type(a[0]) is not int:
+                    stack.extend(a)
+                else:
+                    cube.update(a)
+        function = self.cube(cube)
+        for f in functions:
+            function = function & f
+        return Diagram(function, frozenset(mentioned | cube))
+
+    def conjunction(self, a: Annotation, b: Annotation) -> Diagram:
+        """Both: the annotation of a join's result."""
+        a, b = self.diagram(a), self.diagram(b)
+        return Diagram(a.function & b.function, a.support | b.support)
+
+    def disjunction(self, a: Diagram, b: Diagram) -> Diagram:
+        """Either. Returns `a` itself if it absorbs `b`, so that `is` tells whether anything was learnt."""
+        function = a.function | b.function
+        if function == a.function:
+            return a
+        if function == b.function:
+            return b
+        return Diagram(function, a.support | b.support)
+
+    def killer(self, dead: Iterable[int]) -> Any:
+        """What `restrict` needs of a set of dead variables, computed once per batch."""
+        return self.cube(v for v in dead if v in self._levels)
+
+    def restrict(self, diagram: Diagram, dead: frozenset[int] | set[int], killer: Any = None) -> Diagram | None:
+        """The diagram with the dead variables false; None if nothing is left. The same object if untouched."""
+        if diagram.support.isdisjoint(dead):
+            return diagram
+        function = self._bdd.apply("forall", self.killer(dead) if killer is None else killer, diagram.function)
+        if function == self._bdd.false:
+            return None
+        return Diagram(function, diagram.support - dead)
+
+    # --- shipping --------------------------------------------------------------------------------------------
+
+    def flat(self, annotation: Annotation) -> Annotation:
+        """The annotation without references to others: a cube or a diagram."""
+        if type(annotation) is Diagram or _has_diagram(annotation):
+            return self.diagram(annotation)
+        return tuple(sorted(support(annotation)))
+
+    def encode(self, annotation: Annotation) -> list[Any]:
+        """A cube as `[v, ...]`, a diagram as `[[v, low, high, ...]]`.
+
+        Nodes of a diagram come children first; 0 and 1 are the leaves, the node at position i is i + 2, and
+        the last one is the root. Receivers need not agree on an order of the variables.
+        """
+        if type(annotation) is not Diagram and not _has_diagram(annotation):
+            return sorted(support(annotation))
+        root = self.diagram(annotation).function
+        nodes: list[int] = []
+        places: dict[int, int] = {int(self._bdd.false): 0, int(self._bdd.true): 1}
+        stack = [root]
+        while stack:  # by hand: a diagram can be deeper than Python's own stack
+            u = stack[-1]
+            if int(u) in places:
+                stack.pop()
+                continue
+            low, high = (~u.low, ~u.high) if u.negated else (u.low, u.high)
+            below = [child for child in (low, high) if int(child) not in places]
+            if below:
+                stack.extend(below)
+            else:
+                nodes.extend((self._variable_of[u.var], places[int(low)], places[int(high)]))
+                places[int(u)] = len(nodes) // 3 + 1
+        return [nodes]
+
+    def decode(self, shipped: list[Any]) -> Annotation:
+        """What `encode` shipped, as an annotation of this partition."""
+        if not shipped or type(shipped[0]) is int:
+            return tuple(shipped)
+        flat = shipped[0]
+        functions = [self._bdd.false, self._bdd.true]
+        for i in range(0, len(flat), 3):
+            v, low, high = flat[i : i + 3]
+            functions.append(self._bdd.ite(self._level(v)[1], functions[high], functions[low]))
+        return Diagram(functions[-1], frozenset(flat[::3]))
+
+    def size(self, annotation: Annotation) -> int:
+        """Bytes of the shipped form of an annotation: about three per variable or diagram node."""
+        shipped = self.encode(annotation)
+        numbers = shipped[0] if shipped and type(shipped[0]) is list else shipped
+        return 1 + sum(_varint(n) for n in numbers)
+
+    def check(self) -> None:
+        """Assert what must always hold of the bookkeeping (not of the annotations, which others keep)."""
+        assert len(set(self._free)) == len(self._free), "a variable was released twice"
+        used = [level for level, _ in self._levels.values()]
+        assert len(set(used)) == len(used), "two variables share a level"
+        assert not set(used) & set(self._spare_levels), "a level in use is also spare"
+
+
+def _by_level(entry: tuple[int, Any]) -> int:
+    return entry[0]
+
+
+def _varint(n: int) -> int:
+    """Bytes of a non-negative number in msgpack."""
+    return 1 if n < 128 else 2 if n < 256 else 3 if n < 65536 else 5
+
+
+def _has_diagram(annotation: Annotation) -> bool:
+    seen: set[int] = set()
+    stack = [annotation]
+    while stack:
+        a = stack.pop()
+        if type(a) is Diagram:
+            return True
+        if a and type(a[0]) is not int and id(a) not in seen:
+            seen.add(id(a))
+            stack.extend(a)
+    return False

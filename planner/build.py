@@ -1,0 +1,62 @@
+"""The relations and plan rules that `binarise` makes, as they come into being."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from planner.draft import UNIT, Clause, Draft
+from planner.plan import PlanRule, RelationPlan
+
+__all__ = ["Builder", "Part"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that a body is joined from: an atom, or an auxiliary relation that stands for several.
+
+    `variables`: what its columns are called in this body. `position`: where it stood in the text. `recursive`: it
+    is in the component of the rule's head. `size`: how many atoms and conditions went into it, a guess
+    at how small it is. `single`: it has at most one tuple. `lookup`: it is the answer to a lookup on a part
+    at the same position, which it should be joined with before anything else.
+    """
+
+    relation: str
+    variables: tuple[str, ...]
+    types: tuple[str, ...]
+    position: int
+    recursive: bool = False
+    size: int = 0
+    single: bool = False
+    lookup: bool = False
+
+
+class Builder:
+    """Collects relations and rules. Auxiliaries are named after the rule they serve: `reachable/2.1`."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.program = draft.program
+        self.relations: dict[str, RelationPlan] = dict(draft.relations)
+        self.facts: dict[str, tuple[tuple[Any, ...], ...]] = dict(draft.facts)
+        self.rules: list[PlanRule] = list(draft.rules)
+        self.sizes: dict[str, int] = dict(draft.sizes)
+        self._steps: dict[str, int] = {}
+
+    def add(self, rule: PlanRule) -> None:
+        self.rules.append(rule)
+
+    def auxiliary(self, clause: Clause, columns: tuple[str, ...], types: Mapping[str, str], weighted: bool) -> str:
+        """A new auxiliary relation for a rule; its partition columns are chosen later."""
+        step = self._steps[clause.id] = self._steps.get(clause.id, 0) + 1
+        name = f"{clause.id}.{step}"
+        kinds = tuple(types.get(c, "any") for c in columns)
+        self.relations[name] = RelationPlan(name, columns, kinds, "auxiliary", (), weighted=weighted)
+        return name
+
+    def unit(self, position: int = -1) -> Part:
+        """The relation of one tuple without columns."""
+        if UNIT not in self.relations:
+            self.relations[UNIT] = RelationPlan(UNIT, (), (), "base", ())
+            self.facts[UNIT] = ((),)
+        return Part(UNIT, (), (), position, single=True)

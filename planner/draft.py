@@ -1,0 +1,134 @@
+"""What the planner's passes hand on to each other: a plan in the making, as immutable data.
+
+A `Draft` starts as a checked program with its rules numbered (`reachable/1` is the first rule of `reachable`).
+The passes rewrite the rules, then replace them by plan rules over relations, then order and place those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import networkx as nx
+
+from datalog.ast import Aggregate, Atom, Comparison, Expression, Negation, Program, Rule, expressions, variables
+from planner.plan import PlanRule, RelationPlan, Stratum
+
+__all__ = ["Body", "Clause", "Draft", "Lookup", "components", "reads", "replace"]
+
+UNIT = "#unit"
+"""A base relation with one tuple without columns: what rules without atoms and lookups without keys start from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A rule body in normal form.
+
+    `atoms`: the arguments of each are distinct variables; a variable in two atoms joins them.
+    `definitions`: variables that an equation defines, by what they stand for (over atoms, lookups and each other).
+    `lookups`: negations and body aggregates.
+    `filters`: comparisons over all of these.
+    """
+
+    atoms: tuple[Atom, ...]
+    definitions: Mapping[str, Expression]
+    lookups: tuple[Lookup, ...]
+    filters: tuple[Comparison, ...]
+
+    def roots(self, node: Any, known: Container[str] = ()) -> set[str]:
+        """The variables that a node comes down to once definitions are written out, except those of `known` ones."""
+        found: set[str] = set()
+        for name in variables(node):
+            if name in self.definitions and name not in known:
+                found |= self.roots(self.definitions[name], known)
+            else:
+                found.add(name)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A negation (`function` is `absent`) or a body aggregate, whose `result` is a variable of the outer body.
+
+    `needs`: the variables of the outer body that occur in it, in order of occurrence.
+    """
+
+    function: str
+    target: Expression | None
+    body: Body
+    result: str | None
+    needs: tuple[str, ...]
+    type: str = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A rule of the program under way: `rule` as passes rewrite it, and its `body` once in normal form."""
+
+    id: str
+    rule: Rule
+    body: Body | None = None
+
+    @property
+    def normal(self) -> Body:
+        """The body in normal form; `normalise` has run."""
+        assert self.body is not None, f"{self.id} is not in normal form yet"
+        return self.body
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The state between two passes. `sizes`: a guess at how small a relation is (larger is smaller)."""
+
+    program: Program
+    clauses: tuple[Clause, ...] = ()
+    facts: Mapping[str, tuple[tuple[Any, ...], ...]] = field(default_factory=dict)
+    relations: Mapping[str, RelationPlan] = field(default_factory=dict)
+    rules: tuple[PlanRule, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    strata: tuple[Stratum, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def start(cls, program: Program) -> Draft:
+        """Number the rules of a program, relation by relation."""
+        counts: dict[str, int] = {}
+        clauses = []
+        for rule in program.rules:
+            if rule.body:
+                name = rule.head.relation
+                counts[name] = counts.get(name, 0) + 1
+                clauses.append(Clause(f"{name}/{counts[name]}", rule))
+        return cls(program, tuple(clauses))
+
+
+def reads(rule: Rule) -> Iterator[str]:
+    """The relations that a rule reads, also inside negations and aggregates."""
+    yield from _relations(rule.body)
+    for expression in expressions(rule.head):
+        if isinstance(expression, Aggregate):
+            yield from _relations(expression.body)
+
+
+def _relations(literals: Any) -> Iterator[str]:
+    for literal in literals:
+        if isinstance(literal, (Atom, Negation)):
+            yield (literal.atom if isinstance(literal, Negation) else literal).relation
+        for expression in expressions(literal):
+            if isinstance(expression, Aggregate):
+                yield from _relations(expression.body)
+
+
+def components(program: Program) -> dict[str, frozenset[str]]:
+    """For each recursive relation of a program, the relations that are recursive through each other with it."""
+    graph = nx.DiGraph()
+    for rule in program.rules:
+        graph.add_node(rule.head.relation)
+        graph.add_edges_from((name, rule.head.relation) for name in reads(rule))
+    return {
+        name: frozenset(component)
+        for component in nx.strongly_connected_components(graph)
+        for name in component
+        if len(component) > 1 or graph.has_edge(name, name)
+    }

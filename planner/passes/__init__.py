@@ -1,0 +1,28 @@
+"""The passes of the planner, one module each, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planner.draft import Draft
+from planner.passes.binarise import binarise
+from planner.passes.declare import declare
+from planner.passes.fold_rules import fold_rules
+from planner.passes.name_aggregates import name_aggregates
+from planner.passes.normalise import normalise
+from planner.passes.place import place
+from planner.passes.push_selection import push_selection
+from planner.passes.stratify import stratify
+
+__all__ = ["PASSES"]
+
+PASSES: tuple[Callable[[Draft], Draft], ...] = (
+    declare,
+    name_aggregates,
+    normalise,
+    fold_rules,
+    push_selection,
+    binarise,
+    stratify,
+    place,
+)

@@ -1,0 +1,119 @@
+"""Turn rules into plan rules with at most two inputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from datalog.ast import Expression, HeadAggregate, Variable, variables
+from operators.expr import Apply, Col, Expr
+from planner.build import Builder
+from planner.chain import Chain, Step
+from planner.draft import Clause, Draft, components
+from planner.plan import GroupRule, Input, MapRule
+from planner.solve import last_step
+from planner.translate import as_float
+
+__all__ = ["binarise"]
+
+
+def binarise(draft: Draft) -> Draft:
+    """Join every body two at a time, over auxiliary relations, down to a last step that makes the head.
+
+    >>> from planner.show import before_and_after
+    >>> before_and_after(binarise, "r(x, w) :- a(x, y), b(y, z), c(z, w), x < w.")
+    r(x, w) :- a(x, y), b(y, z), c(z, w), x < w.
+    r/1.1 :- a, b
+    r :- r/1.1, c
+    """
+    builder = Builder(draft)
+    recursive = components(draft.program)
+    for clause in draft.clauses:
+        component = recursive.get(clause.rule.head.relation, frozenset())
+        if clause.rule.aggregates:
+            _group(builder, clause, bool(component))
+        else:
+            _plain(builder, clause, component)
+    return replace(
+        draft, relations=builder.relations, rules=tuple(builder.rules), facts=builder.facts, sizes=builder.sizes
+    )
+
+
+def _plain(builder: Builder, clause: Clause, component: frozenset[str]) -> None:
+    body, head = clause.normal, clause.rule.head
+    chain = Chain(builder, clause, body, variables(head), component, False)
+    step = last_step(chain)
+    types = builder.relations[head.relation].types
+    outputs = tuple(
+        chain.translator.stored(argument, step.row, step.types, type_)
+        for argument, type_ in zip(head.arguments, types, strict=True)
+    )
+    builder.add(step.rule(clause.id, head.relation, outputs, clause.rule.text))
+
+
+def _group(builder: Builder, clause: Clause, recursive: bool) -> None:
+    """A rule with head aggregates: its body becomes one relation that keeps the number of bindings.
+
+    Groups meet on the partition that a plain column of theirs picks, so where every group term is computed
+    they become columns of an auxiliary.
+    """
+    head = clause.rule.head
+    relation = builder.relations[head.relation]
+    names: dict[int, Expression] = {i: a for i, a in enumerate(head.arguments) if not isinstance(a, HeadAggregate)}
+    body = clause.normal
+    computed = {f"group'{i}": a for i, a in names.items() if not isinstance(a, Variable) or a.name in body.definitions}
+    if computed and len(computed) == len(names):
+        body = replace(body, definitions={**body.definitions, **computed})
+        names = {i: Variable(f"group'{i}") for i in names}
+    else:
+        computed = {}
+
+    wanted = [n for a in (*names.values(), *clause.rule.aggregates) for n in variables(a)]
+    chain = Chain(builder, clause, body, wanted, frozenset(), True)
+    step = last_step(chain)
+    if len(step.parts) > 1 or computed:
+        step = chain.step(chain.materialise(step, computed))
+
+    types = dict(enumerate(relation.types))
+    aggregates = tuple(
+        (a.function, _argument(chain, step, a, types[i]))
+        for i, a in enumerate(head.arguments)
+        if isinstance(a, HeadAggregate)
+    )
+    group = tuple(chain.translator.stored(a, step.row, step.types, types[i]) for i, a in names.items())
+    order = [*names, *(i for i in types if i not in names)]
+    layout = tuple(order.index(i) for i in types)
+    result = GroupRule(
+        clause.id,
+        relation.name,
+        Input(step.parts[0].relation, ()),
+        step.where,
+        group,
+        aggregates,
+        layout,
+        clause.rule.text,
+    )
+    casts = {i for i, t in types.items() if t == "float" and _is_int(head.arguments[i])}
+    if recursive or casts:
+        # the groups are complete before the recursion starts, and a count becomes a float on its way out
+        kinds = dict(zip(relation.columns, relation.types, strict=True))
+        auxiliary = builder.auxiliary(clause, relation.columns, kinds, False)
+        builder.add(replace(result, id=auxiliary, head=auxiliary))
+        outputs = tuple(Apply("float", as_float, (Col(i),)) if i in casts else Col(i) for i in types)
+        builder.add(MapRule(clause.id, relation.name, Input(auxiliary, ()), (), outputs, clause.rule.text))
+    else:
+        builder.add(result)
+
+
+def _argument(chain: Chain, step: Step, node: HeadAggregate, column: str) -> Expr | None:
+    if node.target is None or node.function == "count":
+        return None
+    if node.function in ("min", "max", "sum"):
+        return chain.translator.stored(node.target, step.row, step.types, column)
+    return chain.translator.expression(node.target, step.row)
+
+
+def _is_int(node: object) -> bool:
+    """Whether the result of an aggregate may be an int where its argument is not already made a float."""
+    if not isinstance(node, HeadAggregate) or node.function in ("min", "max", "sum", "avg"):
+        return False
+    return node.type != "float"

@@ -1,0 +1,89 @@
+"""Declare the program's relations in the plan, and put the facts of its text aside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from datalog.ast import HeadAggregate, Program, Relation
+from operators.expr import Col
+from planner.draft import Draft
+from planner.plan import Input, MapRule, PlanRule, RelationPlan
+from planner.translate import Translator, as_float
+
+__all__ = ["declare"]
+
+
+def declare(draft: Draft) -> Draft:
+    """Every relation of the program, with its partition columns; facts go to the relation that holds them.
+
+    A view may have facts as well, in the text or from files: they live in a base relation `<view>#facts` that one
+    more rule copies into the view.
+
+    >>> from planner.show import sketch
+    >>> print(sketch(declare, "e(1, 2). r(0, 0). r(x, y) :- e(x, y)."))
+    base e(x, y) by x: (1, 2)
+    view r(x, y) by x
+    base r#facts(x, y) by x: (0, 0)
+    r :- r#facts
+    """
+    program = draft.program
+    relations: dict[str, RelationPlan] = {}
+    facts: dict[str, list[tuple[Any, ...]]] = {}
+    rules: list[PlanRule] = []
+    mixed = {f.head.relation for f in program.facts} | {d.relation for d in program.directives_of("input")}
+    for name, relation in program.relations.items():
+        view = name in program.derived
+        plan = _relation(program, relation, view)
+        relations[name] = plan
+        if view and name in mixed:
+            holder, copy = facts_of(plan)
+            relations[holder.name] = holder
+            rules.append(copy)
+    translator = Translator(program, {})
+    for rule in program.facts:
+        name = rule.head.relation
+        holder_name = f"{name}#facts" if name in program.derived else name
+        columns = program.relations[name].columns
+        row = []
+        for argument, column in zip(rule.head.arguments, columns, strict=True):
+            value = translator.constant(argument, rule)
+            row.append(as_float(value) if column.type == "float" else value)
+        facts.setdefault(holder_name, []).append(tuple(row))
+    return replace(
+        draft, relations=relations, facts={name: tuple(rows) for name, rows in facts.items()}, rules=tuple(rules)
+    )
+
+
+def facts_of(view: RelationPlan) -> tuple[RelationPlan, MapRule]:
+    """The base relation for the facts of a view, and the rule that copies them."""
+    name = f"{view.name}#facts"
+    holder = RelationPlan(name, view.columns, view.types, "base", view.partition)
+    outputs = tuple(Col(i) for i in range(view.arity))
+    return holder, MapRule(name, view.name, Input(name, view.partition), (), outputs, f"the facts of {view.name}")
+
+
+def _relation(program: Program, relation: Relation, view: bool) -> RelationPlan:
+    return RelationPlan(
+        relation.name,
+        tuple(c.name for c in relation.columns),
+        tuple(c.type for c in relation.columns),
+        "view" if view else "base",
+        _partition(program, relation),
+        relation.key,
+        relation.ttl,
+        relation.bag,
+        relation.bag,
+    )
+
+
+def _partition(program: Program, relation: Relation) -> tuple[int, ...]:
+    """The declared partition columns, or the first column that keeps a key, or a group, on one partition."""
+    if relation.partition is not None:
+        return relation.partition
+    if relation.key:
+        return (0,) if 0 in relation.key else relation.key[:1]
+    for rule in program.rules:
+        if rule.head.relation == relation.name and rule.aggregates:
+            return tuple(i for i, a in enumerate(rule.head.arguments) if not isinstance(a, HeadAggregate))[:1]
+    return (0,) if relation.columns else ()

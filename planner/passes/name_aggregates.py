@@ -1,0 +1,114 @@
+"""Give every body aggregate a name of its own, and its local variables too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from datalog.ast import (
+    Aggregate,
+    Atom,
+    Call,
+    Comparison,
+    Expression,
+    HeadAggregate,
+    Literal,
+    Negation,
+    Rule,
+    Variable,
+)
+from planner.draft import Draft
+from planner.rewrite import Fresh, substitute
+
+__all__ = ["name_aggregates"]
+
+
+def name_aggregates(draft: Draft) -> Draft:
+    """Aggregates leave the expressions they stand in, and variables that are local to one are renamed apart.
+
+    Afterwards an aggregate stands only as one side of `variable = aggregate`, a name means one variable throughout
+    the rule, and `mean` is called `avg`.
+
+    >>> from planner.show import before_and_after
+    >>> before_and_after(name_aggregates, "r(x) :- a(x), x < 2 * sum y : { b(x, y) }.")
+    r(x) :- a(x), x < 2 * sum y : { b(x, y) }.
+    r(x) :- a(x), sum'1 = sum y'2 : { b(x, y'2) }, x < 2 * sum'1.
+    """
+    return replace(draft, clauses=tuple(replace(c, rule=_rule(c.rule)) for c in draft.clauses))
+
+
+def _rule(rule: Rule) -> Rule:
+    fresh = Fresh()
+    scope = frozenset(_names_outside(rule.body))
+    found: list[Literal] = []
+    arguments = tuple(_lift(a, scope, fresh, found) for a in rule.head.arguments)
+    body = (*_body(rule.body, scope, fresh), *found)
+    return replace(rule, head=replace(rule.head, arguments=arguments), body=body)
+
+
+def _body(body: Iterable[Literal], scope: frozenset[str], fresh: Fresh) -> tuple[Literal, ...]:
+    result: list[Literal] = []
+    for literal in body:
+        if isinstance(literal, Atom):
+            result.append(replace(literal, arguments=tuple(_lift(a, scope, fresh, result) for a in literal.arguments)))
+        elif isinstance(literal, Negation):
+            arguments = tuple(_lift(a, scope, fresh, result) for a in literal.atom.arguments)
+            result.append(replace(literal, atom=replace(literal.atom, arguments=arguments)))
+        elif literal.op == "=" and isinstance(literal.left, Variable) and isinstance(literal.right, Aggregate):
+            result.append(replace(literal, right=_open(literal.right, scope, fresh)))
+        elif literal.op == "=" and isinstance(literal.right, Variable) and isinstance(literal.left, Aggregate):
+            result.append(replace(literal, left=literal.right, right=_open(literal.left, scope, fresh)))
+        else:
+            left, right = _lift(literal.left, scope, fresh, result), _lift(literal.right, scope, fresh, result)
+            result.append(replace(literal, left=left, right=right))
+    return tuple(result)
+
+
+def _lift(node: Any, scope: frozenset[str], fresh: Fresh, into: list[Literal]) -> Any:
+    """The expression with each aggregate replaced by a fresh variable, whose equation goes to `into`."""
+    if isinstance(node, Aggregate):
+        name = Variable(fresh(node.function), node.span)
+        into.append(Comparison("=", name, _open(node, scope, fresh), node.span))
+        return name
+    if isinstance(node, Call):
+        return replace(node, arguments=tuple(_lift(a, scope, fresh, into) for a in node.arguments))
+    if isinstance(node, HeadAggregate):
+        target = None if node.target is None else _lift(node.target, scope, fresh, into)
+        return replace(node, target=target, function=_spelling(node.function))
+    return node
+
+
+def _open(node: Aggregate, scope: frozenset[str], fresh: Fresh) -> Aggregate:
+    """The aggregate with its own variables renamed, and the same done to the aggregates inside it."""
+    names = dict.fromkeys([*_names_outside(node.body), *_names_of(node.target)])
+    local: dict[str, Expression] = {n: Variable(fresh(n)) for n in names if n not in scope and not n.startswith("_#")}
+    node = substitute(node, local)
+    scope = scope | frozenset(_names_outside(node.body)) | frozenset(_names_of(node.target))
+    lifted: list[Literal] = []
+    body = _body(node.body, scope, fresh)
+    target = None if node.target is None else _lift(node.target, scope, fresh, lifted)
+    return replace(node, function=_spelling(node.function), target=target, body=(*body, *lifted))
+
+
+def _spelling(function: str) -> str:
+    return "avg" if function == "mean" else function
+
+
+def _names_outside(body: Iterable[Literal]) -> Iterator[str]:
+    """The variables of a body that occur outside its aggregates."""
+    for literal in body:
+        if isinstance(literal, Comparison):
+            yield from _names_of(literal.left)
+            yield from _names_of(literal.right)
+        else:
+            for argument in (literal.atom if isinstance(literal, Negation) else literal).arguments:
+                yield from _names_of(argument)
+
+
+def _names_of(node: Any) -> Iterator[str]:
+    if isinstance(node, Variable):
+        yield node.name
+    elif isinstance(node, Call):
+        for argument in node.arguments:
+            yield from _names_of(argument)

@@ -1,0 +1,195 @@
+"""Bring rule bodies into normal form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from datalog.ast import (
+    Aggregate,
+    Atom,
+    Call,
+    Comparison,
+    Constant,
+    Expression,
+    Literal,
+    Negation,
+    Relation,
+    Rule,
+    Variable,
+    expressions,
+    variables,
+)
+from planner.draft import Body, Clause, Draft, Lookup
+from planner.rewrite import Fresh, substitute
+
+__all__ = ["normalise"]
+
+
+def normalise(draft: Draft) -> Draft:
+    """Split each body into atoms over distinct variables, definitions, lookups and filters (see `Body`).
+
+    Constants, expressions and repeated variables in atoms become filters; `x = y` makes the two one variable;
+    `x = e` defines `x` where nothing else binds it and is a filter where something does. Negations and
+    aggregates become lookups, their inner bodies in normal form too.
+
+    >>> from planner.show import before_and_after
+    >>> before_and_after(normalise, "r(x, c) :- a(x, 1, x), b(y, d), y = x, c = d + 1, c < 9, !s(x, _).")
+    r(x, c) :- a(x, 1, x), b(y, d), y = x, c = d + 1, c < 9, !s(x, _).
+    r(x, c) :- a(x, _'1, x'2), b(x, d), c := d + 1, absent { s(x, _) }, _'1 = 1, x'2 = x, c < 9.
+    """
+    return replace(draft, clauses=tuple(_clause(c, draft.program.relations) for c in draft.clauses))
+
+
+def _clause(clause: Clause, relations: Mapping[str, Relation]) -> Clause:
+    work = _Normaliser(relations, _fresh_after(clause.rule))
+    body, head = work.body(clause.rule.body, clause.rule.head, frozenset())
+    return replace(clause, rule=replace(clause.rule, head=head), body=body)
+
+
+def _fresh_after(rule: Rule) -> Fresh:
+    """Fresh names that do not clash with those that an earlier pass put into the rule."""
+    fresh = Fresh()
+    for _ in range(max((int(n.split("'")[1]) for n in variables(rule) if "'" in n), default=0)):
+        fresh("")
+    return fresh
+
+
+class _Normaliser:
+    """The work on one rule: `fresh` is shared by the body and all the inner bodies."""
+
+    def __init__(self, relations: Mapping[str, Relation], fresh: Fresh) -> None:
+        self.relations = relations
+        self.fresh = fresh
+
+    def body(self, literals: tuple[Literal, ...], tail: Any, given: frozenset[str]) -> tuple[Body, Any]:
+        """The normal form of a body, and what stands over it (`tail`: head or target) with the same renaming.
+
+        `given` are the variables of the outer bodies.
+        """
+        literals, tail = self.merge(literals, tail, given)
+        filters: list[Comparison] = []
+        definitions: dict[str, Expression] = {}
+        atoms = [self.atom(a, filters) for a in literals if isinstance(a, Atom)]
+        bound = given.union(*(variables(a) for a in atoms))
+
+        equations: list[Comparison] = []
+        aggregates: list[tuple[str, Aggregate]] = []
+        for literal in literals:
+            if isinstance(literal, Comparison) and isinstance(literal.right, Aggregate):
+                assert isinstance(literal.left, Variable)
+                name = literal.left.name
+                if name in bound:
+                    name = self.fresh(literal.right.function)
+                    filters.append(Comparison("=", literal.left, Variable(name), literal.span))
+                bound |= {name}
+                aggregates.append((name, literal.right))
+            elif isinstance(literal, Comparison):
+                (equations if literal.op == "=" else filters).append(literal)
+        filters += self.define(equations, definitions, set(bound))
+
+        scope = bound | definitions.keys()
+        lookups = [self.negation(n.atom, definitions, scope) for n in literals if isinstance(n, Negation)]
+        lookups += [self.aggregate(name, node, scope) for name, node in aggregates]
+        # a comparison without a call cannot fail: it may protect one that can
+        filters.sort(key=lambda f: any(isinstance(e, Call) for e in expressions(f)))
+        return Body(tuple(atoms), definitions, tuple(lookups), tuple(filters)), tail
+
+    def merge(self, literals: tuple[Literal, ...], tail: Any, given: frozenset[str]) -> tuple[tuple[Literal, ...], Any]:
+        """Drop the equations `x = y` and `x = constant` that only give a thing a second name.
+
+        Two columns of different types are not made one: 1 and 1.0 are equal, but 1 / 2 and 1.0 / 2 are not.
+        """
+        while True:
+            types = self.column_types(literals)
+            for i, literal in enumerate(literals):
+                mapping = self.synonym(literal, types, given)
+                if mapping is not None:
+                    literals = substitute(literals[:i] + literals[i + 1 :], mapping)
+                    tail = substitute(tail, mapping)
+                    break
+            else:
+                return literals, tail
+
+    def synonym(
+        self, literal: Literal, types: Mapping[str, set[str]], given: frozenset[str]
+    ) -> Mapping[str, Expression] | None:
+        if not isinstance(literal, Comparison) or literal.op != "=" or literal.left == literal.right:
+            return None
+        for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
+            if isinstance(one, Variable) and one.name not in given and isinstance(other, (Variable, Constant)):
+                bound = one.name in types
+                if not bound:
+                    return {one.name: other}
+                if bound and isinstance(other, Variable) and (
+                    other.name in given or types.get(other.name) == types[one.name]
+                ):
+                    return {one.name: other}
+        return None
+
+    def column_types(self, literals: Iterable[Literal]) -> dict[str, set[str]]:
+        """What binds a variable: the types of the columns that it stands in, or that it is an aggregate's result."""
+        types: dict[str, set[str]] = {}
+        for literal in literals:
+            if isinstance(literal, Atom):
+                for argument, column in zip(literal.arguments, self.relations[literal.relation].columns, strict=True):
+                    if isinstance(argument, Variable):
+                        types.setdefault(argument.name, set()).add(column.type)
+            elif isinstance(literal, Comparison) and isinstance(literal.right, Aggregate):
+                types.setdefault(variables(literal.left)[0], set()).add("result")
+        return types
+
+    def atom(self, atom: Atom, filters: list[Comparison]) -> Atom:
+        """The atom over distinct variables; what else it says goes to `filters`."""
+        seen: set[str] = set()
+        arguments = []
+        for argument in atom.arguments:
+            if not isinstance(argument, Variable) or argument.name in seen:
+                stem = argument.name if isinstance(argument, Variable) else "_"
+                fresh = Variable(self.fresh(stem), getattr(argument, "span", atom.span))
+                filters.append(Comparison("=", fresh, argument, fresh.span))
+                argument = fresh
+            seen.add(argument.name)
+            arguments.append(argument)
+        return replace(atom, arguments=tuple(arguments))
+
+    def define(
+        self, equations: list[Comparison], definitions: dict[str, Expression], bound: set[str]
+    ) -> list[Comparison]:
+        """Let equations define the variables that nothing else binds; the equations that are left are filters."""
+        left = list(equations)
+        progress = True
+        while progress:
+            progress = False
+            for equation in left:
+                for one, other in ((equation.left, equation.right), (equation.right, equation.left)):
+                    if isinstance(one, Variable) and one.name not in bound and set(variables(other)) <= bound:
+                        definitions[one.name] = other
+                        bound.add(one.name)
+                        left.remove(equation)
+                        progress = True
+                        break
+                if progress:
+                    break
+        return left
+
+    def negation(self, atom: Atom, definitions: dict[str, Expression], scope: frozenset[str]) -> Lookup:
+        """`!r(x + 1, 2, _)` looks for `r(d, _'1, _)` with `_'1 = 2` and the outer definition `d := x + 1`."""
+        arguments = []
+        for argument in atom.arguments:
+            if isinstance(argument, Call) and variables(argument):
+                name = self.fresh("_")
+                definitions[name] = argument
+                argument = Variable(name, argument.span)
+            arguments.append(argument)
+        filters: list[Comparison] = []
+        inner = self.atom(replace(atom, arguments=tuple(arguments)), filters)
+        scope = scope | definitions.keys()
+        needs = tuple(n for n in dict.fromkeys(n for a in arguments for n in variables(a)) if n in scope)
+        return Lookup("absent", None, Body((inner,), {}, (), tuple(filters)), None, needs)
+
+    def aggregate(self, result: str, node: Aggregate, scope: frozenset[str]) -> Lookup:
+        needs = tuple(n for n in variables(node) if n in scope)
+        body, target = self.body(node.body, node.target, scope)
+        return Lookup(node.function, target, body, result, needs, node.type or "any")

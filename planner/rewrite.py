@@ -1,0 +1,53 @@
+"""Rewriting syntax trees: substitution of variables, and a source of fresh names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from datalog.ast import Aggregate, Atom, Call, Comparison, Expression, HeadAggregate, Negation, Rule, Variable
+
+__all__ = ["Fresh", "substitute"]
+
+
+class Fresh:
+    """Names that no variable of a program can have: an identifier, a quote, a number.
+
+    >>> fresh = Fresh()
+    >>> fresh("x"), fresh("sum"), fresh("x'1")
+    ("x'1", "sum'2", "x'3")
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, stem: str) -> str:
+        self._count += 1
+        return f"{stem.split(chr(39))[0]}'{self._count}"
+
+
+def substitute(node: Any, mapping: Mapping[str, Expression]) -> Any:
+    """The same node (or tuple of nodes) with variables replaced, inside aggregates too.
+
+    >>> call = Call("+", (Variable("x"), Variable("y")))
+    >>> substitute(call, {"y": Variable("z")})
+    Call(function='+', arguments=(Variable(name='x', ...), Variable(name='z', ...)), ...)
+    """
+    if isinstance(node, tuple):
+        return tuple(substitute(part, mapping) for part in node)
+    if isinstance(node, Variable):
+        return mapping.get(node.name, node)
+    if isinstance(node, (Call, Atom)):
+        return replace(node, arguments=substitute(node.arguments, mapping))
+    if isinstance(node, Aggregate):
+        return replace(node, target=substitute(node.target, mapping), body=substitute(node.body, mapping))
+    if isinstance(node, HeadAggregate):
+        return replace(node, target=substitute(node.target, mapping))
+    if isinstance(node, Negation):
+        return replace(node, atom=substitute(node.atom, mapping))
+    if isinstance(node, Comparison):
+        return replace(node, left=substitute(node.left, mapping), right=substitute(node.right, mapping))
+    if isinstance(node, Rule):
+        return replace(node, head=substitute(node.head, mapping), body=substitute(node.body, mapping))
+    return node

@@ -1,0 +1,196 @@
+"""Joining a body down to its last step.
+
+Negations and body aggregates are *lookups*: relations of answers, one for each key that some part of the body asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from datalog.ast import Variable, variables
+from datalog.errors import CheckProblem, Note
+from operators.expr import Col, Expr
+from planner.build import Part
+from planner.chain import Chain, Step
+from planner.draft import Body, Lookup
+from planner.order import choose, more_outside
+from planner.plan import Input, LookupRule
+from planner.translate import Translator
+
+__all__ = ["last_step"]
+
+
+def last_step(chain: Chain) -> Step:
+    """Answer the lookups and join the parts until one step is left."""
+    while True:
+        if attach(chain):
+            continue
+        if not chain.parts:
+            chain.parts.append(chain.builder.unit())
+        if len(chain.parts) <= 2 and not chain.lookups:
+            parts, chain.parts = chain.parts, []
+            return chain.step(*parts)
+        assert len(chain.parts) > 1, f"{chain.clause.id}: a lookup needs variables that nothing binds"
+        i, j = choose(chain.parts, chain.body, chain.filters, chain.builder.relations)
+        left, right = chain.parts[i], chain.parts[j]
+        del chain.parts[j], chain.parts[i]
+        chain.parts.insert(i, chain.materialise(chain.step(left, right)))
+
+
+def attach(chain: Chain) -> bool:
+    """Answer the first lookup of a chain whose variables one part binds; whether there was one.
+
+    The answers are a part of their own, keyed by the variables that the lookup needs. They replace the part
+    that asked where nothing else of it is needed. A lookup without variables is asked once, by the unit relation.
+    """
+    for lookup in chain.lookups:
+        asking = _asking(chain, lookup)
+        if asking is None:
+            continue
+        chain.lookups.remove(lookup)
+        if not lookup.needs:
+            chain.parts.append(_answers(chain, lookup, asking))
+            return True
+        chain.parts.remove(asking)
+        chain.lookups.insert(0, lookup)  # until its key is settled its variables are needed
+        asking = _settled(chain, lookup, asking)
+        del chain.lookups[0]
+        answers = _answers(chain, lookup, asking)
+        if _replaces(chain, asking, answers):
+            chain.parts.append(replace(answers, lookup=False))
+        else:
+            chain.parts += [asking, answers]
+        chain.parts.sort(key=lambda p: (p.position, p.lookup))
+        return True
+    return False
+
+
+def _asking(chain: Chain, lookup: Lookup) -> Part | None:
+    """The part that binds all that a lookup needs: best one outside the recursion, so that the answers are too."""
+    if not lookup.needs:
+        return chain.builder.unit(len(chain.body.atoms))
+    candidates = []
+    for part in chain.parts:
+        known = set(part.variables)
+        if all(chain.body.roots(Variable(n), known) <= known for n in lookup.needs) and not part.lookup:
+            candidates.append(part)
+    if any(p.recursive for p in chain.parts) and more_outside(
+        chain.parts, chain.body, chain.filters, chain.builder.relations
+    ):
+        candidates = [p for p in candidates if not p.recursive]
+    return min(candidates, key=lambda p: (p.recursive, len(p.variables), p.position), default=None)
+
+
+def _settled(chain: Chain, lookup: Lookup, asking: Part) -> Part:
+    """The asking part as one relation with a column for each variable of the key, its own filters applied."""
+    computed = [n for n in lookup.needs if n not in asking.variables]
+    if computed or chain.usable(asking.variables):
+        return chain.materialise(chain.step(asking), computed)
+    return asking
+
+
+def _replaces(chain: Chain, asking: Part, answers: Part) -> bool:
+    """Whether the answers tell all that is still needed of the part that asked.
+
+    Not inside the recursion, where the asking tuple is a reason for the head that must be seen; and where
+    bindings are counted, only if no two of the part's tuples have the same key.
+    """
+    if asking.recursive:
+        return False
+    relation = chain.builder.relations[asking.relation]
+    keys = set(answers.variables)
+    if chain.weighted:
+        return not relation.weighted and not relation.bag and set(asking.variables) <= keys
+    return set(chain.needed(asking.variables)) <= keys
+
+
+def _answers(chain: Chain, lookup: Lookup, asking: Part) -> Part:
+    """The lookup's rule, and its head as a part."""
+    inner, body = _inner(chain, lookup, asking)
+    matched = [n for n in lookup.needs if n in inner.variables]
+    key = (*matched, *(n for n in lookup.needs if n not in inner.variables))
+    row: dict[str, Expr] = {n: Col(len(key) + i) for i, n in enumerate(inner.variables)}
+    row.update({n: Col(i) for i, n in enumerate(key)})
+    types = dict(zip(inner.variables, inner.types, strict=True))
+    types.update({n: t for n, t in zip(asking.variables, asking.types, strict=True) if n in key})
+
+    translator = Translator(chain.builder.program, body.definitions)
+    columns = key if lookup.result is None else (*key, lookup.result)
+    if lookup.result is not None:
+        types[lookup.result] = lookup.type
+    head = chain.builder.auxiliary(chain.clause, columns, types, False)
+    value = None
+    if lookup.function != "count" and lookup.target is not None:
+        value = translator.expression(lookup.target, row)
+    chain.builder.add(
+        LookupRule(
+            head,
+            head,
+            Input(asking.relation, (), tuple(asking.variables.index(n) for n in key)),
+            Input(inner.relation, (), tuple(inner.variables.index(n) for n in matched)),
+            tuple(translator.comparison(f, row) for f in body.filters),
+            lookup.function,
+            value,
+            chain.clause.rule.text,
+        )
+    )
+    chain.builder.sizes[head] = asking.size + 1
+    kinds = tuple(types[c] for c in columns)
+    return Part(
+        head, columns, kinds, asking.position, asking.recursive, asking.size + 1, not key, lookup=bool(lookup.needs)
+    )
+
+
+def _inner(chain: Chain, lookup: Lookup, asking: Part) -> tuple[Part, Body]:
+    """The relation of the inner rows, and the body whose filters the lookup itself still has to apply.
+
+    A single atom is read as it stands. Several atoms, or lookups inside, make an auxiliary of their bindings.
+    Filters with variables that only the outer body binds stay with the lookup. An inner lookup with such variables
+    asks for each key of the outer one: the keys become an atom of the inner body.
+    """
+    body = lookup.body
+    if not body.atoms and not body.lookups:
+        return chain.builder.unit(), body
+    if len(body.atoms) == 1 and not body.lookups:
+        atom = body.atoms[0]
+        relation = chain.builder.relations[atom.relation]
+        return Part(relation.name, tuple(a.name for a in atom.arguments), relation.types, 0), body
+
+    extra = (_keys(chain, lookup.needs, asking),) if _asks_for_outer(body, lookup.needs) else ()
+    inside = {name for atom in body.atoms for name in variables(atom)}.union(*(part.variables for part in extra))
+    inside |= {n.result for n in body.lookups if n.result is not None}
+    own = tuple(f for f in body.filters if body.roots(f) <= inside)
+    late = replace(body, filters=tuple(f for f in body.filters if f not in own))
+    wanted = {n for f in late.filters for n in body.roots(f)} | set(lookup.needs)
+    if lookup.target is not None and lookup.function != "count":
+        wanted |= body.roots(lookup.target)
+    sub = Chain(
+        chain.builder,
+        chain.clause,
+        replace(body, filters=own),
+        sorted(wanted & inside),
+        frozenset(),
+        True,
+        extra,
+    )
+    return sub.materialise(last_step(sub)), late
+
+
+def _asks_for_outer(body: Body, needs: Sequence[str]) -> bool:
+    """Whether lookups inside a body need outer variables that its atoms do not bind."""
+    wanted = {root for inner in body.lookups for n in inner.needs for root in body.roots(Variable(n))}
+    return not wanted.isdisjoint(set(needs).difference(*(variables(atom) for atom in body.atoms)))
+
+
+def _keys(chain: Chain, names: tuple[str, ...], asking: Part) -> Part:
+    """The distinct keys that are asked for, as a part for the inner body."""
+    if asking.recursive:
+        raise CheckProblem(
+            f"{', '.join(names)}: bound only by the recursion, and needed by a negation or aggregate inside an aggregate",
+            chain.clause.rule.span,
+            chain.builder.program.source,
+            [Note("compute the inner aggregate in a rule of its own")],
+        )
+    keys = Chain(chain.builder, chain.clause, Body((), {}, (), ()), names, frozenset(), False)
+    return replace(keys.materialise(keys.step(asking)), position=-1)

@@ -1,0 +1,127 @@
+"""From expressions over variables (`datalog.ast`) to expressions over columns (`operators.expr`)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from datalog.ast import Atom, Call, Comparison, Constant, Expression, Program, Rule, Variable
+from datalog.errors import RuntimeProblem
+from datalog.functions import FUNCTIONS, user_functions
+from operators.expr import Apply, Col, Const, Expr
+
+__all__ = ["Translator", "as_float"]
+
+COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "=": ("==", operator.eq),
+    "!=": ("!=", operator.ne),
+    "<": ("<", operator.lt),
+    "<=": ("<=", operator.le),
+    ">": (">", operator.gt),
+    ">=": (">=", operator.ge),
+}
+
+INLINE = frozenset("+-*")
+"""Arithmetic that the generated code writes out, with a check of the range of `number` around it."""
+
+
+def as_float(value: Any) -> Any:
+    """An int that goes into a float column becomes a float.
+
+    >>> as_float(1), as_float(0.5)
+    (1.0, 0.5)
+    """
+    return float(value) if isinstance(value, int) else value
+
+
+def evaluate(expr: Expr) -> Any:
+    """The value of an expression that reads no columns."""
+    if isinstance(expr, Apply):
+        return expr.function(*(evaluate(a) for a in expr.arguments))
+    assert isinstance(expr, Const), "a column has no value without a row"
+    return expr.value
+
+
+class Translator:
+    """Translates the expressions of one body: `definitions` are written out where their variables are used.
+
+    >>> x, y = Variable("x"), Variable("y")
+    >>> translator = Translator(Program((), {}), {"y": Call("+", (x, Constant(1)), type="number")})
+    >>> translator.expression(Call("*", (x, y), type="number"), {"x": Col(0)})
+    Apply(name='*', ..., arguments=(Col(index=0), Apply(name='+', ..., inline='+')), inline='*')
+    """
+
+    def __init__(self, program: Program, definitions: Mapping[str, Expression]) -> None:
+        self.program = program
+        self.definitions = definitions
+        self._user = user_functions(program.functions)
+
+    def expression(self, node: Expression, row: Mapping[str, Expr]) -> Expr:
+        """The value of an expression, given where its variables are in the row."""
+        if isinstance(node, Constant):
+            return Const(node.value)
+        if isinstance(node, Variable):
+            known = row.get(node.name)
+            return self.expression(self.definitions[node.name], row) if known is None else known
+        assert isinstance(node, Call), "aggregates have names of their own by now"
+        arguments = tuple(self.expression(a, row) for a in node.arguments)
+        return self.call(node, arguments)
+
+    def call(self, node: Call, arguments: tuple[Expr, ...]) -> Expr:
+        known = self._user.get(node.function) or FUNCTIONS[node.function]
+        function = known.for_type(node.type)
+        inline = node.function if node.function in INLINE and node.type in ("number", "float") else None
+        if all(isinstance(a, Const) for a in arguments) and node.function not in self._user:
+            try:
+                return Const(function(*(a.value for a in arguments if isinstance(a, Const))))
+            except Exception:  # an error belongs to the rows that reach it: the rule may never have one
+                pass
+        return Apply(node.function, function, arguments, inline)
+
+    def comparison(self, node: Comparison, row: Mapping[str, Expr]) -> Expr:
+        """A comparison as a condition on the row."""
+        inline, function = COMPARISONS[node.op]
+        return Apply(inline, function, (self.expression(node.left, row), self.expression(node.right, row)), inline)
+
+    def constant(self, node: Expression, rule: Rule) -> Any:
+        """The value of an expression without variables; an error names the rule.
+
+        >>> Translator(Program((), {}), {}).constant(Call("+", (Constant(1), Constant(2))), Rule(Atom("r", ()), ()))
+        3
+        """
+        with self._naming(rule):
+            return evaluate(self.expression(node, {}))
+
+    def holds(self, node: Comparison, rule: Rule) -> bool:
+        """Whether a comparison of expressions without variables is true; an error names the rule."""
+        with self._naming(rule):
+            return bool(evaluate(self.comparison(node, {})))
+
+    @contextmanager
+    def _naming(self, rule: Rule) -> Iterator[None]:
+        try:
+            yield
+        except (ArithmeticError, ValueError, TypeError) as error:
+            raise RuntimeProblem(str(error), rule.span, self.program.source, rule=rule.text) from error
+
+    def type(self, node: Any, types: Mapping[str, str]) -> str:
+        """The static type of an expression, `any` if unknown; `types` are those of the variables in the row."""
+        if isinstance(node, Variable):
+            if node.name in types:
+                return types[node.name]
+            return self.type(self.definitions[node.name], types) if node.name in self.definitions else "any"
+        if isinstance(node, Constant):
+            names = {int: "number", float: "float", str: "symbol", tuple: "list"}
+            return names.get(type(node.value), "any")
+        return getattr(node, "type", None) or "any"
+
+    def stored(self, node: Expression, row: Mapping[str, Expr], types: Mapping[str, str], column: str) -> Expr:
+        """The value of an expression as a column of type `column` keeps it."""
+        value = self.expression(node, row)
+        if column != "float" or self.type(node, types) == "float":
+            return value
+        if isinstance(value, Const):
+            return Const(as_float(value.value))
+        return Apply("float", as_float, (value,))
