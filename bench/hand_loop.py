@@ -6,8 +6,8 @@
 The loop keeps what the engine's `demand` mode keeps: for every tuple of the view the annotation of the first derivation
 found, a BDD over one variable per link, and beside it the variables of that derivation as the bits of an int. It loads
 in breadth-first batches with one conjunction per tuple. To delete a link it looks at every tuple for the link's bit,
-removes those that have it, and derives again what still can be derived. It has no index, no plan, no transactions and no
-second program: the yardstick for an engine that has them. `python -m bench.reach` compares the two.
+removes those that have it, and derives again what still can be derived. It has no index, no plan, no transactions and
+no second program: the yardstick for an engine that has them. `python -m bench.reach` compares the two.
 
 Measured and left out: asking the diagrams instead of the bits which annotations die (ten times slower deletions for a
 load that is at most a quarter faster); annotation and bits as one pair in one dict (no difference).

@@ -9,8 +9,9 @@ every `_` becomes a variable of its own, so "all variables of the body" means ju
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Iterator, Mapping, Union
+from typing import Any
 
 __all__ = [
     "Aggregate", "Atom", "Call", "Column", "Comparison", "Constant", "Directive", "Expression",
@@ -95,7 +96,7 @@ class Aggregate:
     type: str | None = None
 
 
-Expression = Union[Variable, Constant, Call, Aggregate]
+Expression = Variable | Constant | Call | Aggregate
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ class Comparison:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-Literal = Union[Atom, Negation, Comparison]
+Literal = Atom | Negation | Comparison
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def misfit(value: Any, type_: str) -> str | None:
     >>> misfit(-1, "unsigned"), misfit(2.5, "number"), misfit(1, "float"), misfit("a", "any")
     ('is negative', 'is a float', None, None)
     >>> misfit(2**63, "number"), misfit((), "symbol")
-    ('does not fit in 64 bits', 'is a list')
+    ('is too large', 'is a list')
     """
     wanted, family = family_of_type(type_), family_of_value(value)
     if wanted is None:
@@ -34,7 +34,7 @@ def misfit(value: Any, type_: str) -> str | None:
         return "is a float"
     if type_ == "unsigned" and value < 0:
         return "is negative"
-    return None if in_range(value, type_) else "does not fit in 64 bits"
+    return None if in_range(value, type_) else "is too large"
 
 
 def evaluate_fact(rule: Rule, relation: Relation, functions: Mapping[str, Function], report: Report) -> Rule:

@@ -53,10 +53,12 @@ def family_of_value(value: Any) -> str:
 class Scope:
     """The variables of a rule body or of an aggregate in it; correlated ones belong to the scope around."""
 
-    def __init__(self, body: tuple[Any, ...], parent: Scope | None = None, shared: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, body: tuple[Any, ...], parent: Scope | None = None, shared: frozenset[str] = frozenset()
+    ) -> None:
         self.parent = parent
         self.shared = shared
-        self.names = level_variables(body) | (parent.names if parent else frozenset())
+        self.names: frozenset[str] = level_variables(body) | (parent.names if parent else frozenset())
         self.nodes: dict[str, int] = {}
         self.ranks: dict[str, int] = {}
         self.inner: dict[int, Scope] = {}
@@ -135,15 +137,15 @@ class Families:
             reason = Note(f"column `{column.name}` of `{relation.name}` is declared {column.type}", column.span)
             self.columns[relation.name, index] = self._node(family_of_type(column.type), reason)
 
-    def _unify(self, a: int, b: int, span: Span, left: str, right: str) -> None:
+    def _unify(self, a: int, b: int, span: Span, left: str, right: str, where: str = "") -> None:
         """Make two nodes one; `left` and `right` are what they are called if they clash."""
         a, b = self._find(a), self._find(b)
         if a == b:
             return
         first, second = self.family[a], self.family[b]
         if first and second and first != second:
-            notes = [note for note in (self.reason[a], self.reason[b]) if note and note.span != span]
-            self.report.add(f"type clash: {left} is a {first}, but {right} is a {second}", span, *notes)
+            notes = [note for note in (self.reason[a], self.reason[b]) if note and not _inside(note.span, span)]
+            self.report.add(f"type clash{where}: {left} is a {first}, but {right} is a {second}", span, *notes)
             return
         if first is None:
             a, b = b, a  # the root keeps the family and its reason
@@ -198,12 +200,14 @@ class Families:
             wanted = function.parameter(index)
             if wanted in ("same", "measure"):
                 if together is not None:
-                    self._unify(node, together[0], argument.span, _quote(argument), together[1])
+                    self._unify(node, together[0], argument.span, _quote(argument), together[1], f" in {_quote(call)}")
                 together = together or (node, _quote(argument))
             else:
                 self._require(argument, node, family_of_type(wanted), function, call)
         if function.parameter(0) == "measure" and together and self.family[self._find(together[0])] == "symbol":
-            self._require(call.arguments[0], together[0], "number", function, call)
+            reason = self.reason[self._find(together[0])]
+            self.report.add(f"type clash: {together[1]} is a symbol, but `{function.name}` takes numbers or lists",
+                            call.arguments[0].span, *filter(None, [reason]))
         if function.result == "same" and together:
             return together[0]
         family = family_of_type(function.result)
@@ -212,15 +216,15 @@ class Families:
     def _require(self, argument: Any, node: int, family: str | None, function: Function, call: Call) -> None:
         if family is None:
             return
-        what = f"`{function.name}`" if function.name[0].isalpha() and function.name != "neg" else _quote(call)
+        what = "`-`" if function.name == "neg" else f"`{function.name}`"
         reason = Note(f"{what} takes {_plural(family)}", call.span)
         root = self._find(node)
         if self.family[root] in (None, family):
             self._unify(self._node(family, reason), node, argument.span, "", "")
         else:
-            notes = [note for note in (self.reason[root],) if note and note.span != argument.span]
-            self.report.add(f"type clash: {_quote(argument)} is a {self.family[root]}, but {what} takes {_plural(family)}",
-                            argument.span, *notes)
+            notes = [note for note in (self.reason[root],) if note and not _inside(note.span, argument.span)]
+            message = f"type clash: {_quote(argument)} is a {self.family[root]}, but {what} takes {_plural(family)}"
+            self.report.add(message, argument.span, *notes)
 
     def _aggregated(self, node: Aggregate | HeadAggregate, scope: Scope) -> int:
         """The node of an aggregate's value; `scope` is the one its target stands in."""
@@ -228,8 +232,9 @@ class Families:
         if node.function in ("sum", "avg") and target is not None and node.target is not None:
             root = self._find(target)
             if self.family[root] not in (None, "number"):
-                self.report.add(f"type clash: {_quote(node.target)} is a {self.family[root]}, but {node.function} takes "
-                                "numbers", node.target.span, *filter(None, [self.reason[root]]))
+                known = f"{_quote(node.target)} is a {self.family[root]}"
+                self.report.add(f"type clash: {known}, but {node.function} takes numbers", node.target.span,
+                                *filter(None, [self.reason[root]]))
             else:
                 number = self._node("number", Note(f"{node.function} takes numbers", node.span))
                 self._unify(number, target, node.target.span, "", "")
@@ -240,6 +245,12 @@ class Families:
         custom = self.program.aggregates.get(node.function)
         family = family_of_type(result_type(custom)) if custom is not None else None
         return self._node(family, Note(f"{node.function} gives a {family}", node.span) if family else None)
+
+
+def _inside(inner: Span | None, outer: Span) -> bool:
+    """Whether an excerpt of `outer` shows `inner` as well."""
+    return inner is not None and inner.line == inner.end_line == outer.line == outer.end_line and (
+        outer.column <= inner.column and inner.end_column <= outer.end_column)
 
 
 def _quote(node: Any) -> str:

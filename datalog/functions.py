@@ -15,7 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from datalog.arithmetic import NUMBER_RANGE, SIGNED, UNSIGNED, UNSIGNED_RANGE, absolute, fit, in_range
 from datalog.errors import UsageProblem
+from datalog.format import format_value
 
 __all__ = [
     "AGGREGATES", "FUNCTIONS", "Function", "NUMBER_RANGE", "UNSIGNED_RANGE", "in_range", "result_type",
@@ -23,8 +25,6 @@ __all__ = [
 ]
 
 AGGREGATES = frozenset({"min", "max", "sum", "count", "avg", "mean"})
-NUMBER_RANGE = (-(2**63), 2**63 - 1)
-UNSIGNED_RANGE = (0, 2**64 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,124 +73,10 @@ class Function:
         1.0
         """
         if type_ == "unsigned":
-            return _UNSIGNED.get(self.name, self.call)
+            return UNSIGNED.get(self.name, self.call)
         if type_ == "float" and self.result == "same":
             return lambda *values: float(self.call(*values))
         return self.call
-
-
-# --- ranges --------------------------------------------------------------------------------------------------
-
-
-def in_range(value: Any, type_: str = "number") -> bool:
-    """Whether a number fits its type: integers by their range, floats if they are finite.
-
-    >>> in_range(2**63), in_range(2**63, "unsigned"), in_range(float("inf"))
-    (False, True, False)
-    """
-    if isinstance(value, float):
-        return math.isfinite(value)
-    low, high = UNSIGNED_RANGE if type_ == "unsigned" else NUMBER_RANGE
-    return low <= value <= high
-
-
-def _fit(value: Any, text: Callable[[], str], low: int, high: int) -> Any:
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise OverflowError(f"overflow: {text()} does not fit in a float")
-    elif not low <= value <= high:
-        raise OverflowError(f"overflow: {text()} does not fit in {'a number' if low else 'an unsigned'}")
-    return value
-
-
-def _numbers(symbol: str, *values: Any) -> None:
-    for value in values:
-        if not isinstance(value, (int, float)):
-            raise ValueError(f"{symbol} needs numbers, not {_show(value)}")
-
-
-def _show(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(_show, value)) + "]"
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' if isinstance(value, str) else str(value)
-
-
-# --- arithmetic ----------------------------------------------------------------------------------------------
-
-
-def _checked(symbol: str, compute: Callable[[Any, Any], Any], low: int, high: int) -> Callable[[Any, Any], Any]:
-    """An operator over two numbers that refuses results outside the range."""
-
-    def apply(a: Any, b: Any) -> Any:
-        _numbers(symbol, a, b)
-        try:
-            value = compute(a, b)
-        except OverflowError:
-            raise OverflowError(f"overflow: {a} {symbol} {b} does not fit in a float") from None
-        return _fit(value, lambda: f"{a} {symbol} {b}", low, high)
-
-    apply.__name__ = symbol
-    return apply
-
-
-def _divide(a: Any, b: Any) -> Any:
-    if b == 0:
-        raise ZeroDivisionError(f"division by zero: {a} / {b}")
-    if isinstance(a, float) or isinstance(b, float):
-        return a / b
-    quotient = abs(a) // abs(b)  # truncates toward zero, as C and Souffle
-    return quotient if (a < 0) == (b < 0) else -quotient
-
-
-def _modulo(a: Any, b: Any) -> Any:
-    if b == 0:
-        raise ZeroDivisionError(f"division by zero: {a} % {b}")
-    if isinstance(a, float) or isinstance(b, float):
-        return math.fmod(a, b)
-    remainder = abs(a) % abs(b)  # the sign of the dividend, as C and Souffle
-    return -remainder if a < 0 else remainder
-
-
-def _power(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int):
-        if b < 0:
-            raise ValueError(f"{a} ^ {b}: an integer cannot be raised to a negative power; use a float, {a}.0 ^ {b}")
-        # No power beyond 64 of anything but 0, 1 and -1 fits; do not compute millions of digits to find out.
-        return a**b if abs(a) < 2 or b <= 64 else 2**64 * a
-    if a == 0 and b < 0:
-        raise ZeroDivisionError(f"division by zero: {a} ^ {b}")
-    value = a**b
-    if isinstance(value, complex):
-        raise ValueError(f"{a} ^ {b} is not a real number")
-    return float(value)
-
-
-def _negate(low: int, high: int) -> Callable[[Any], Any]:
-    def neg(a: Any) -> Any:
-        _numbers("-", a)
-        return _fit(-a, lambda: f"-({a})", low, high)
-
-    return neg
-
-
-def _abs(a: Any) -> Any:
-    _numbers("abs", a)
-    return _fit(abs(a), lambda: f"abs({a})", *NUMBER_RANGE) if a < 0 else a
-
-
-_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": _divide,
-    "%": _modulo,
-    "^": _power,
-}
-_SIGNED = {symbol: _checked(symbol, compute, *NUMBER_RANGE) for symbol, compute in _OPERATORS.items()}
-_UNSIGNED: Mapping[str, Callable[..., Any]] = {
-    **{symbol: _checked(symbol, compute, *UNSIGNED_RANGE) for symbol, compute in _OPERATORS.items()},
-    "neg": _negate(*UNSIGNED_RANGE),
-}
 
 
 # --- everything else -----------------------------------------------------------------------------------------
@@ -201,14 +87,14 @@ def _extreme(pick: Callable[[Any], Any], name: str) -> Callable[..., Any]:
         try:
             return pick(values)
         except TypeError:
-            raise ValueError(f"{name} cannot compare {', '.join(map(_show, values))}") from None
+            raise ValueError(f"{name} cannot compare {', '.join(map(format_value, values))}") from None
 
     return extreme
 
 
 def _symbol(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{name} needs a symbol, not {_show(value)}")
+        raise ValueError(f"{name} needs a symbol, not {format_value(value)}")
     return value
 
 
@@ -221,23 +107,23 @@ def _strlen(text: Any) -> int:
 
 
 def _substr(text: Any, start: Any, length: Any) -> str:
-    """Characters from `start` (counted from 0), at most `length` of them; "" if there are none."""
+    """The characters at `start`, `start + 1`, ... (counted from 0), `length` of them, as far as there are any."""
     _symbol("substr", text)
-    if start < 0 or length < 0:
-        raise ValueError(f"substr({_show(text)}, {start}, {length}): start and length cannot be negative")
-    return str(text[int(start) : int(start) + int(length)])
+    if not isinstance(start, int) or not isinstance(length, int):
+        raise ValueError(f"substr needs integers, not {format_value(start)}, {format_value(length)}")
+    return str(text[max(start, 0) : max(start + length, 0)])
 
 
 def _to_number(text: Any) -> int:
     try:
         value = int(_symbol("to_number", text).strip().replace("_", "?"))
     except ValueError:
-        raise ValueError(f"to_number({_show(text)}): this is not a number") from None
-    return int(_fit(value, lambda: f"to_number({_show(text)})", *NUMBER_RANGE))
+        raise ValueError(f"to_number({format_value(text)}): this is not a number") from None
+    return int(fit(value, lambda: f"to_number({format_value(text)})", *NUMBER_RANGE))
 
 
 def _to_string(value: Any) -> str:
-    return value if isinstance(value, str) else _show(value)
+    return value if isinstance(value, str) else format_value(value)
 
 
 def _ord(text: Any) -> int:
@@ -245,20 +131,29 @@ def _ord(text: Any) -> int:
 
 
 def _distance(a: Any, b: Any) -> float:
+    """Euclidean, of two points given as lists; or of two numbers."""
+
+    def both() -> str:
+        return f"{format_value(a)}, {format_value(b)}"
+
     try:
         if isinstance(a, tuple) and isinstance(b, tuple):
             if len(a) != len(b):
-                raise ValueError(f"distance of lists of different length: {_show(a)}, {_show(b)}")
-            return float(_fit(math.dist(a, b), lambda: f"distance({_show(a)}, {_show(b)})", *NUMBER_RANGE))
-        return float(abs(a - b))
+                raise ValueError(f"distance of lists of different length: {both()}")
+            value = math.sqrt(math.fsum((x - y) ** 2 for x, y in zip(a, b, strict=True)))
+        else:
+            value = float(abs(a - b))
     except TypeError:
-        raise ValueError(f"distance needs two numbers or two lists of numbers, not {_show(a)}, {_show(b)}") from None
+        raise ValueError(f"distance needs two numbers or two lists of numbers, not {both()}") from None
+    except OverflowError:
+        value = math.inf
+    return float(fit(value, lambda: f"distance({both()})", *NUMBER_RANGE))
 
 
 def _concat(*lists: Any) -> tuple[Any, ...]:
     for value in lists:
         if not isinstance(value, tuple):
-            raise ValueError(f"concat needs lists, not {_show(value)}")
+            raise ValueError(f"concat needs lists, not {format_value(value)}")
     return tuple(element for value in lists for element in value)
 
 
@@ -271,12 +166,13 @@ def _table(*functions: Function) -> dict[str, Function]:
 
 
 FUNCTIONS: Mapping[str, Function] = _table(
-    *(Function(symbol, call, 2, 2, ("number",), "numeric", f"a {symbol} b") for symbol, call in _SIGNED.items()),
-    Function("neg", _negate(*NUMBER_RANGE), 1, 1, ("number",), "numeric", "-a"),
+    *(Function(symbol, call, 2, 2, ("number",), "numeric", f"a {symbol} b")
+      for symbol, call in SIGNED.items() if symbol != "neg"),
+    Function("neg", SIGNED["neg"], 1, 1, ("number",), "numeric", "-a"),
     Function("list", _list, 0, None, ("any",), "list", "[a, b]"),
     Function("min", _extreme(min, "min"), 2, None, ("same",), "same", "min(a, b)"),
     Function("max", _extreme(max, "max"), 2, None, ("same",), "same", "max(a, b)"),
-    Function("abs", _abs, 1, 1, ("number",), "numeric", "abs(a)"),
+    Function("abs", absolute, 1, 1, ("number",), "numeric", "abs(a)"),
     Function("cat", _cat, 1, None, ("symbol",), "symbol", "cat(s, t, ...)"),
     Function("strlen", _strlen, 1, 1, ("symbol",), "number", "strlen(s)"),
     Function("substr", _substr, 3, 3, ("symbol", "number"), "symbol", "substr(s, start, length)"),

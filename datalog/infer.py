@@ -46,15 +46,17 @@ def infer_types(program: Program, functions: Mapping[str, Function], report: Rep
 
     Facts come back evaluated: their arguments are constants of the type of their column.
     """
-    before = len(report.problems)
     inference = _Inference(program, functions, report)
     inference.settle()
     rules = [inference.typed(rule, scope) for rule, scope in zip(program.rules, inference.scopes, strict=True)]
     relations = inference.relations()
-    if len(report.problems) == before:
-        inference.check_heads(report)
-    if not report.problems:  # in a wrong program the same mistake would be reported again
-        rules = [evaluate_fact(r, relations[r.head.relation], functions, report) if r.is_fact else r for r in rules]
+    inference.check_heads(report)
+    wrong = {problem.span.line for problem in report.problems if problem.span}
+    rules = [
+        evaluate_fact(rule, relations[rule.head.relation], functions, report)
+        if rule.is_fact and not wrong & set(range(rule.span.line, rule.span.end_line + 1)) else rule
+        for rule in rules
+    ]
     return replace(program, rules=tuple(rules), relations=relations)
 
 
@@ -69,13 +71,14 @@ class _Inference:
         self.ranks: dict[tuple[str, int], int] = defaultdict(int)
         heads = {rule.head.relation for rule in program.rules}
         loaded = {d.relation for d in program.directives_of("input")}
-        self.arities: dict[str, int] = {}
-        for rule in program.rules:
-            for atom in atoms(rule):
-                self.arities.setdefault(atom.relation, len(atom.arguments))
-        for name, arity in self.arities.items():
+        self.atoms = [list(atoms(rule)) for rule in program.rules]
+        self.first: dict[str, Atom] = {}
+        for found in self.atoms:
+            for atom in found:
+                self.first.setdefault(atom.relation, atom)
+        for name, atom in self.first.items():
             if name not in heads or name in loaded:
-                self.ranks.update({(name, i): UNKNOWN for i in range(arity)})
+                self.ranks.update({(name, i): UNKNOWN for i in range(len(atom.arguments))})
         for relation in self.declared():
             for index, column in enumerate(relation.columns):
                 self.ranks[relation.name, index] = _RANKS.get(column.type, NONE)
@@ -87,8 +90,8 @@ class _Inference:
         """Let the kinds of numbers flow from bodies to heads until nothing changes."""
         fixed = {relation.name for relation in self.declared()}
         readers: dict[str, list[int]] = defaultdict(list)
-        for number, rule in enumerate(self.program.rules):
-            for atom in atoms(rule):
+        for number, found in enumerate(self.atoms):
+            for atom in found:
                 readers[atom.relation].append(number)
         queue = deque(range(len(self.program.rules)))
         waiting = set(queue)
@@ -217,15 +220,14 @@ class _Inference:
     def relations(self) -> dict[str, Relation]:
         """Every relation: the declared ones as they are, the others as they were inferred, in order of use."""
         found = {relation.name: relation for relation in self.declared()}
-        names = _column_names(self.program)
-        for name, arity in self.arities.items():
+        names = _column_names(self.atoms)
+        for name, first in self.first.items():
             if name not in found:
                 columns = []
-                for index in range(arity):
+                for index in range(len(first.arguments)):
                     family = self.families.column(name, index)
                     type_ = _NAMES.get(self.ranks[name, index], "any") if family == "number" else family or "any"
                     columns.append(Column(names[name][index], type_, numeric=family == "number"))
-                first = next(a for rule in self.program.rules for a in atoms(rule) if a.relation == name)
                 found[name] = Relation(name, tuple(columns), declared=False, span=first.span)
         return found
 
@@ -238,18 +240,18 @@ class _Inference:
                 continue
             for argument, column in zip(rule.head.arguments, relation.columns, strict=False):
                 problem = misfit(argument.value, column.type) if isinstance(argument, Constant) else None
-                if problem:
+                if problem and "is a " not in problem:  # another type is a clash, and reported as such
                     report.add(*describe(argument.value, problem, column, relation, argument.span))
                 elif column.type in ("number", "unsigned") and self.type_of(argument, scope) == "float":
-                    report.add(f"`{format_expression(argument)}` is a float, but column `{column.name}` of "
-                               f"`{relation.name}` is {column.type}", argument.span,
-                               Note(f"column `{column.name}` of `{relation.name}` is declared {column.type}", column.span))
+                    where = f"column `{column.name}` of `{relation.name}` is"
+                    report.add(f"`{format_expression(argument)}` is a float, but {where} {column.type}", argument.span,
+                               Note(f"{where} declared {column.type}", column.span))
 
 
-def _column_names(program: Program) -> dict[str, tuple[str, ...]]:
+def _column_names(atoms_of_rules: list[list[Atom]]) -> dict[str, tuple[str, ...]]:
     """Names for columns: the variables of the first atom, heads first, that has nothing but different variables."""
-    every = [rule.head for rule in program.rules]
-    every += [atom for rule in program.rules for atom in list(atoms(rule))[1:]]
+    every = [found[0] for found in atoms_of_rules]
+    every += [atom for found in atoms_of_rules for atom in found[1:]]
     names: dict[str, tuple[str, ...]] = {}
     for atom in every:
         found = [a.name for a in atom.arguments if isinstance(a, Variable) and not a.anonymous]

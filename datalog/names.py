@@ -25,14 +25,19 @@ from datalog.ast import (
     expressions,
     replace,
 )
-from datalog.builder import fold_list
 from datalog.errors import Note, UsageProblem
 from datalog.functions import AGGREGATES, Function, value_of
+from datalog.pieces import fold_list
 from datalog.report import Report, listed, suggestion
 
 __all__ = ["TYPES", "atoms", "check_calls", "check_relations", "resolve_constants", "resolve_types", "rewrite"]
 
 TYPES = ("number", "unsigned", "float", "symbol", "list")
+_OTHER_NAMES = {
+    "string": "symbol", "str": "symbol", "text": "symbol", "varchar": "symbol", "int": "number", "integer": "number",
+    "bigint": "number", "long": "number", "uint": "unsigned", "double": "float", "real": "float", "tuple": "list",
+    "array": "list",
+}
 
 
 # --- walking -------------------------------------------------------------------------------------------------
@@ -104,10 +109,13 @@ def resolve_constants(program: Program, given: Mapping[str, Any]) -> Program:
     for name, value in given.items():
         if name not in used and name not in values:
             raise UsageProblem(f"no constant `{name}` in {program.source.name}{suggestion(name, {*values, *used})}")
+        if program.checked and name not in used and values[name] != value:
+            raise UsageProblem(f"the program is checked already: `{name}` can no longer be set to {value!r}")
         try:
             values[name] = value_of(value, f"the constant `{name}`")
         except (ValueError, OverflowError):
-            raise UsageProblem(f"the value of the constant `{name}` is not a number, a string or a list") from None
+            raise UsageProblem(f"the constant `{name}` cannot be {value!r}: it must be a number, a string or a list"
+                               ) from None
 
     def change(node: Any) -> Any:
         if isinstance(node, Variable) and node.name in values:
@@ -141,6 +149,8 @@ def resolve_types(program: Program, report: Report) -> Program:
             report.add(message, program.alias_spans[name])
     relations: dict[str, Relation] = {}
     for relation in program.relations.values():
+        if not relation.declared:
+            continue  # of an earlier check: inferred again
         columns: list[Column] = []
         for column in relation.columns:
             type_or_none = resolve(column.type)
@@ -162,7 +172,9 @@ def _circular(name: str, aliases: Mapping[str, str]) -> bool:
 
 
 def _unknown_type(name: str, program: Program) -> str:
-    return f"unknown type `{name}`{suggestion(name, {*TYPES, *program.aliases})}"
+    meant = _OTHER_NAMES.get(name.lower())
+    near = f": did you mean `{meant}`?" if meant else suggestion(name, {*TYPES, *program.aliases})
+    return f"unknown type `{name}`{near}"
 
 
 # --- relations -----------------------------------------------------------------------------------------------
@@ -248,16 +260,19 @@ def _check_call(
     if function is None:
         name = call.function
         if name in AGGREGATES | aggregates.keys():
-            report.add(f"`{name}` is an aggregate: write {name} x : {{ ... }} in a body, {name}<x> in a head", call.span)
-        else:
-            report.add(f"unknown function `{name}`{suggestion(name, (f for f in functions if f.isidentifier()))}",
+            report.add(f"`{name}` is an aggregate: write {name} x : {{ ... }} in a body, {name}<x> in a head",
                        call.span)
+        else:
+            known = sorted(f for f in functions if f.isidentifier() and f not in ("neg", "list"))
+            report.add(f"unknown function `{name}`{suggestion(name, known)}", call.span,
+                       Note(f"the functions are {listed(known)}"))
     elif not function.accepts(count):
         least, most = function.least, function.most
         wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
         plural = "" if wanted.endswith(" 1") or wanted == "1" else "s"
-        report.add(f"`{call.function}` takes {wanted} argument{plural}, but {count} {'is' if count == 1 else 'are'} given",
-                   call.span, Note(f"it is used as {function.usage}"))
+        given = f"{count} {'is' if count == 1 else 'are'} given"
+        report.add(f"`{call.function}` takes {wanted} argument{plural}, but {given}", call.span,
+                   Note(f"it is used as {function.usage}"))
 
 
 def _check_places(rule: Rule, report: Report) -> None:

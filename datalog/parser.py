@@ -12,19 +12,20 @@ seen 2
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from lark import Lark, UnexpectedInput
-from lark.exceptions import VisitError
 
 from datalog.ast import (
     Aggregate,
     Atom,
     Call,
     Comparison,
+    Constant,
     Directive,
     HeadAggregate,
     Negation,
@@ -36,10 +37,10 @@ from datalog.ast import (
     Variable,
     replace,
 )
-from datalog.builder import (
-    DEEPEST,
+from datalog.builder import Builder
+from datalog.errors import CheckProblem, LivelogError, Note, SyntaxProblem, raise_all
+from datalog.pieces import (
     Alias,
-    Builder,
     Clause,
     ConstantDefinition,
     Declaration,
@@ -50,11 +51,11 @@ from datalog.builder import (
     never,
     token_span,
 )
-from datalog.errors import CheckProblem, LivelogError, Note, SyntaxProblem, raise_all
 from datalog.syntax import Trouble, blanked, explain, statement_around
 
 __all__ = ["parse"]
 
+DEEPEST = 200  # levels of nesting; everything that walks a program is recursive
 MOST_ERRORS = 20  # syntax errors reported in one run
 MOST_BRANCHES = 1000  # rules that the disjunctions of one clause may become
 
@@ -68,19 +69,17 @@ def parse(text: str, name: str = "<program>") -> Program:
     >>> program.constants, program.rules[0].head.relation
     ({'k': 20}, 'near')
     """
-    source = Source(text, name)
+    source, lines = Source(text, name), _Lines(text)
     # An error blanks the statement it is in and the rest is read again, so that one run shows several errors.
     remaining, problems = text, list[LivelogError]()
     while True:
         try:
-            statements = Builder().transform(_lark().parse(remaining))
+            statements = _lark().parse(remaining)
         except UnexpectedInput as error:
             trouble = explain(error, remaining, source)
-        except VisitError as error:
-            if not isinstance(error.orig_exc, Misread):
-                raise
-            position = _offset(text, error.orig_exc.span)
-            trouble = Trouble(_misread(error.orig_exc, source), *statement_around(remaining, position))
+        except Misread as error:
+            around = statement_around(remaining, lines.offset(error.span.line, error.span.column))
+            trouble = Trouble(_misread(error, source), *around)
         else:
             break
         problems.append(trouble.problem)
@@ -90,7 +89,7 @@ def parse(text: str, name: str = "<program>") -> Program:
         if shorter == remaining or len(problems) == MOST_ERRORS:
             raise_all(problems)
         remaining = shorter
-    program = _assemble(statements, source, problems)
+    program = _assemble(statements, source, lines, problems)
     raise_all(problems)
     return program
 
@@ -99,20 +98,29 @@ def parse(text: str, name: str = "<program>") -> Program:
 def _lark() -> Lark:
     """The parser, made at the first use: reading the grammar takes a few hundredths of a second."""
     grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, start="program", parser="lalr", lexer="contextual", propagate_positions=True,
-                maybe_placeholders=False)
+    return Lark(grammar, start="program", parser="lalr", lexer="contextual", maybe_placeholders=False,
+                transformer=Builder())
 
 
 def _misread(error: Misread, source: Source) -> SyntaxProblem:
     return SyntaxProblem(error.message, error.span, source, (Note(error.hint),) if error.hint else ())
 
 
-def _offset(text: str, span: Span) -> int:
-    lines = text.split("\n")
-    return sum(len(line) + 1 for line in lines[: span.line - 1]) + span.column - 1
+class _Lines:
+    """Where the lines of a text begin."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def offset(self, line: int, column: int) -> int:
+        return self.starts[line - 1] + column - 1
+
+    def slice(self, span: Span) -> str:
+        return self.text[self.offset(span.line, span.column) : self.offset(span.end_line, span.end_column)]
 
 
-def _assemble(statements: Any, source: Source, problems: list[LivelogError]) -> Program:
+def _assemble(statements: Any, source: Source, lines: _Lines, problems: list[LivelogError]) -> Program:
     """The statements as a program. Syntax problems go to `problems`, mistakes in declarations into the program."""
     rules: list[Rule] = []
     relations: dict[str, Relation] = {}
@@ -131,7 +139,7 @@ def _assemble(statements: Any, source: Source, problems: list[LivelogError]) -> 
     for statement in statements:
         if isinstance(statement, Clause):
             try:
-                rules += _rules(statement, source)
+                rules += _rules(statement, _without_comments(lines.slice(statement.span)))
             except Misread as error:
                 problems.append(_misread(error, source))
         elif isinstance(statement, Declaration):
@@ -206,15 +214,22 @@ def _relations(declaration: Declaration, source: Source, mistakes: list[LivelogE
 # --- clauses to rules ----------------------------------------------------------------------------------------
 
 
-def _rules(clause: Clause, source: Source) -> Iterator[Rule]:
+def _rules(clause: Clause, text: str) -> Iterator[Rule]:
     """The plain rules of a clause: one per head and alternative."""
     _limit_depth(clause)
-    text = source.text[clause.start : clause.end]
     for count, body in enumerate(_expand(clause.branches)):
         if count == MOST_BRANCHES:
             raise Misread(f"the disjunctions of this rule make more than {MOST_BRANCHES} rules", clause.span)
         for head in clause.heads:
             yield _number_anonymous(Rule(head, body, clause.span, text))
+
+
+def _without_comments(text: str) -> str:
+    """The text of a rule for messages, which put it on one line."""
+    if "//" not in text and "/*" not in text:
+        return text
+    kept = re.sub(r'("(?:[^"\\\n]|\\[^\n])*")|[ \t]*(?://[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)', r"\1", text)
+    return re.sub(r"\n\s*\n", "\n", kept)
 
 
 def _expand(branches: tuple[tuple[Item, ...], ...]) -> Iterator[tuple[Any, ...]]:
@@ -245,7 +260,9 @@ def _children(node: Any) -> tuple[Any, ...]:
         return (node.target, *node.body)
     if isinstance(node, Group):
         return tuple(itertools.chain.from_iterable(node.branches))
-    return ()
+    if isinstance(node, Constant) and isinstance(node.value, tuple):
+        return node.value
+    return node if isinstance(node, tuple) else ()
 
 
 def _limit_depth(clause: Clause) -> None:

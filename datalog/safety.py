@@ -108,16 +108,18 @@ class _Rule:
     def hints(self, name: str) -> Iterator[Note]:
         """What was probably meant."""
         rule = self.rule
-        direct = {a.name for atom in atoms(rule) for a in atom.arguments if isinstance(a, Variable)}
+        direct = {a.name for atom in list(atoms(rule))[1:] for a in atom.arguments if isinstance(a, Variable)}
         if name not in direct:
             for literal in rule.body:
                 if isinstance(literal, Comparison) and literal.op == "=":
                     sides = (literal.left, literal.right)
                     for side, other in (sides, sides[::-1]):
                         if isinstance(side, Variable) and side.name == name and other != side:
-                            yield Note(f"`{name}` gets a value here only if all of the other side has one", literal.span)
+                            yield Note(f"here `{name}` gets a value only if the other side has one", literal.span)
                             return
-            yield Note(f"if `{name}` is meant to be a constant, define it with .const {name} = ... or --set {name}=...")
+            if name not in _lone(rule):
+                yield Note(
+                    f"if `{name}` is meant to be a constant, define it with .const {name} = ... or --set {name}=...")
         elif name not in level_variables(rule.body) and any(
             name in correlated(aggregate, [name]) for literal in rule.body for aggregate in aggregates_of(literal)
         ):
@@ -125,6 +127,13 @@ class _Rule:
         elif any(isinstance(x, Negation) and name in {a.name for a in x.atom.arguments if isinstance(a, Variable)}
                  for x in rule.body):
             yield Note(f"a negation gives no values: use `{name}` in an atom that is not negated, or write `_`")
+
+
+def _lone(rule: Rule) -> set[str]:
+    """Variables that are an argument of the head, or what an aggregate ranges over: no place for a constant."""
+    found = [a.target if isinstance(a, HeadAggregate) else a for a in rule.head.arguments]
+    found += [e.target for e in expressions(rule) if isinstance(e, Aggregate)]
+    return {node.name for node in found if isinstance(node, Variable)}
 
 
 def _bind(body: tuple[Any, ...], given: Iterable[str], names: frozenset[str]) -> frozenset[str]:

@@ -103,15 +103,15 @@ def check_strata(program: Program, report: Report) -> None:
         edges.setdefault(dependency.head, []).append(dependency.relation)
         leaving[dependency.head].append(dependency)
     component = components(edges)
-    seen: set[tuple[str, str, Span]] = set()
+    seen: set[frozenset[Span]] = set()
     for bad in found:
-        place = (bad.head, bad.relation, bad.rule.span)
-        if not bad.kind or component[bad.head] != component[bad.relation] or place in seen:
+        if not bad.kind or component[bad.head] != component[bad.relation]:
             continue
-        seen.add(place)
-        back = _path(bad.relation, bad.head, leaving, component)
-        report.problems.append(StratificationProblem(
-            _message(bad), bad.span, report.source, [_step(d) for d in (bad, *back)]))
+        cycle = [bad, *_path(bad.relation, bad.head, leaving, component)]
+        rules = frozenset(dependency.rule.span for dependency in cycle)
+        if rules not in seen:  # a cycle may hold several negations; it is one mistake
+            seen.add(rules)
+            report.problems.append(StratificationProblem(_message(bad), bad.span, report.source, _notes(cycle)))
 
 
 def _message(bad: Dependency) -> str:
@@ -119,9 +119,16 @@ def _message(bad: Dependency) -> str:
     return f"cannot stratify: `{bad.head}` is defined through {means}"
 
 
-def _step(dependency: Dependency) -> Note:
-    verb = {"negation": "needs the absence of", "aggregate": "aggregates over"}.get(dependency.kind, "needs")
-    return Note(f"`{dependency.head}` {verb} `{dependency.relation}`", dependency.rule.span)
+def _notes(cycle: list[Dependency]) -> Iterator[Note]:
+    """The cycle, rule by rule, and a way out if there is a usual one."""
+    if len(cycle) == 1:
+        yield Note(f"all of `{cycle[0].head}` would have to be known before this rule could add to it")
+    else:
+        for d in cycle:
+            verb = {"negation": "needs the absence of", "aggregate": "aggregates over"}.get(d.kind, "needs")
+            yield Note(f"`{d.head}` {verb} `{d.relation}`", d.rule.span)
+    if any(d.rule.aggregates for d in cycle):
+        yield Note("collect the candidates in a relation of their own, and aggregate over that one")
 
 
 def _path(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from lark import Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
@@ -42,6 +43,13 @@ _PIECE = re.compile(
 )
 
 
+_CLOSED = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"')
+
+
+def _open_comment(text: str) -> bool:
+    return text.startswith("/*") and (len(text) < 4 or not text.endswith("*/"))
+
+
 @dataclass(frozen=True, slots=True)
 class _Piece:
     kind: str
@@ -66,7 +74,8 @@ def _pieces(text: str) -> Iterator[_Piece]:
 def statement_around(text: str, position: int) -> tuple[int, int]:
     """The offsets of the statement that an error at `position` is in.
 
-    A rule ends at its dot, a directive at the end of its line; a directive at the beginning of a line starts anew in any case.
+    A rule ends at its dot, a directive at the end of its line; a directive at the beginning of a line always starts
+    a new one.
 
     >>> text = "a(1). b(2 :- c. d(3)."
     >>> start, end = statement_around(text, 10)
@@ -111,13 +120,15 @@ def _span(text: str, start: int, end: int) -> Span:
 # --- what was expected ---------------------------------------------------------------------------------------
 
 _OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "CARET"})
-_COMPARATORS = frozenset({"COMPARATOR", "EQUALS", "LESSTHAN", "MORETHAN"})
-_VALUES = frozenset({"INTEGER", "FLOAT", "STRING", "IDENT", "ANONYMOUS", "LSQB", "AGGREGATE", "CUSTOM", "MINUS", "LPAR"})
-_STATEMENTS = frozenset({"_DECL", "_CONST", "_TYPE", "INPUT", "OUTPUT", "PRINTSIZE", "LIMITSIZE", "$END"})
+_COMPARATORS = frozenset({"COMPARATOR", "EQUALS", "LESS", "GREATER"})
+_VALUES = frozenset(
+    {"INTEGER", "FLOAT", "STRING", "IDENT", "ANONYMOUS", "LSQB", "AGGREGATE", "CUSTOM", "MINUS", "LPAR"}
+)
+_STATEMENTS = frozenset({"_DECL", "_CONST", "TYPE", "INPUT", "OUTPUT", "PRINTSIZE", "LIMITSIZE", "$END"})
 _WORDS = {
     "RPAR": "`)`", "RSQB": "`]`", "RBRACE": "`}`", "LPAR": "`(`", "LSQB": "`[`", "LBRACE": "`{`", "COMMA": "`,`",
-    "SEMICOLON": "`;`", "_DOT": "`.`", "_IF": "`:-`", "COLON": "`:`", "SUBTYPE": "`<:`", "EQUALS": "`=`",
-    "LESSTHAN": "`<`", "MORETHAN": "`>`", "IDENT": "a name", "STRING": "a string", "INTEGER": "a number",
+    "SEMICOLON": "`;`", "DOT": "`.`", "_IF": "`:-`", "COLON": "`:`", "SUBTYPE": "`<:`", "EQUALS": "`=`",
+    "LESS": "`<`", "GREATER": "`>`", "IDENT": "a name", "STRING": "a string", "INTEGER": "a number",
     "FLOAT": "a number", "MINUS": "`-`", "STAR": "`*`", "BANG": "`!`",
     "KEY": "a qualifier", "TTL": "a qualifier", "BAG": "a qualifier", "PARTITION": "a qualifier",
 }
@@ -149,9 +160,11 @@ def expectation(accepts: set[str]) -> str:
 
 def explain(error: UnexpectedInput, text: str, source: Source) -> Trouble:
     """The error in plain words."""
-    position = len(text) if isinstance(error, UnexpectedToken) and error.token.type == "$END" else error.pos_in_stream or 0
-    accepts = set(error.interactive_parser.accepts()) if error.interactive_parser else set()  # type: ignore[attr-defined]
-    stack = error.interactive_parser.parser_state.value_stack if error.interactive_parser else []  # type: ignore[attr-defined]
+    ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    position = len(text) if ended else error.pos_in_stream or 0
+    parser: Any = error.interactive_parser
+    accepts = set(parser.accepts()) if parser else set()
+    stack = parser.parser_state.value_stack if parser else []
     pieces = list(_pieces(text))
     before = [piece for piece in pieces if piece.end <= position]
     here = next((piece for piece in pieces if piece.end > position), None)
@@ -177,22 +190,26 @@ class _Explainer:
 
     def explain(self) -> Trouble:
         here = self.here
-        for special in (self.custom, self.unclosed, self.directive, self.suspects, self.aggregate, self.qualifier):
+        for special in (self.custom, self.unclosed, self.qualifier, self.directive, self.suspects, self.aggregate):
             found = special()
             if found is not None:
                 return found
         if here is None:
             return self.at_end()
-        if here.first and "_DOT" in self.accepts and self.before:
-            end = self.before[-1].end
-            wanted = "`.` or `:-`" if "_IF" in self.accepts else "`.`"
-            return self.trouble(f"expected {wanted} after this", end - 1, end,
-                                f"`{here.text}` on the next line begins another statement", resume=here.start)
+        if here.first and "DOT" in self.accepts and self.before:
+            return self.no_dot(here)
         return self.trouble(f"expected {expectation(self.accepts)}, not `{here.text}`", here.start, here.end)
+
+    def no_dot(self, here: _Piece) -> Trouble:
+        """What is here begins a statement, but the one before it has no dot."""
+        end = self.before[-1].end
+        wanted = "`.` or `:-`" if "_IF" in self.accepts else "`.`"
+        return self.trouble(f"expected {wanted} after this", end - 1, end,
+                            f"`{here.text}` on the next line begins another statement", resume=here.start)
 
     def at_end(self) -> Trouble:
         end = self.before[-1].end if self.before else 0
-        if "_DOT" in self.accepts:
+        if "DOT" in self.accepts:
             return self.trouble("expected `.` after this: the program ends in the middle of a rule", end - 1, end)
         return self.trouble(f"the program ends too early: expected {expectation(self.accepts)}", max(end - 1, 0), end)
 
@@ -204,7 +221,8 @@ class _Explainer:
         if not names:
             return None
         name = names[-1]
-        after = next((piece for piece in (*self.before, *filter(None, [self.here])) if piece.start >= (name.end_pos or 0)), None)
+        known = [*self.before, *([self.here] if self.here else [])]
+        after = next((piece for piece in known if piece.start >= (name.end_pos or 0)), None)
         if after is None:
             return None
         if name == "not":
@@ -216,14 +234,14 @@ class _Explainer:
                             after.start, after.end)
 
     def unclosed(self) -> Trouble | None:
-        here = self.here
-        if here is not None and here.kind == "string" and (len(here.text) < 2 or not re.search(r'(?<!\\)(\\\\)*"$', here.text[1:])):
+        here, text = self.here, self.text
+        if here is not None and here.kind == "string" and not _CLOSED.fullmatch(here.text):
             return self.trouble("this string has no closing quote", here.start, here.end, resume=here.end)
-        comment = next((m for m in _PIECE.finditer(self.text) if m[0].startswith("/*") and not m[0].endswith("*/")), None)
-        if comment is not None and (here is None or here.start >= comment.start()):
-            problem = SyntaxProblem("this comment is never closed by `*/`",
-                                    _span(self.text, comment.start(), comment.start() + 2), self.source)
-            return Trouble(problem, min(comment.start(), statement_around(self.text, comment.start())[0]), len(self.text))
+        comment = next((m.start() for m in _PIECE.finditer(text) if _open_comment(m[0])), None)
+        if comment is not None and (here is None or here.start >= comment):
+            span = _span(text, comment, comment + 2)
+            problem = SyntaxProblem("this comment is never closed by `*/`", span, self.source)
+            return Trouble(problem, min(comment, statement_around(text, comment)[0]), len(text))
         return None
 
     def directive(self) -> Trouble | None:
@@ -231,13 +249,16 @@ class _Explainer:
         if here is None or here.kind != "directive":
             return None
         name = here.text[1:]
+        if name in DIRECTIVES and here.first and "DOT" in self.accepts:
+            return self.no_dot(here)
         if name in DIRECTIVES:
             end = self.before[-1].end if self.before else here.start
             return self.trouble(f"expected {expectation(self.accepts)} before `{here.text}`", max(end - 1, 0), end,
                                 resume=here.start)
         known = listed([f".{word}" for word in DIRECTIVES])
         near = suggestion(name, DIRECTIVES).replace("`", "`.", 1)
-        return self.trouble(f"unknown directive `{here.text}`{near}", here.start, here.end, f"the directives are {known}")
+        return self.trouble(f"unknown directive `{here.text}`{near}", here.start, here.end,
+                            f"the directives are {known}")
 
     def suspects(self) -> Trouble | None:
         here = self.here
@@ -249,9 +270,12 @@ class _Explainer:
         if here.text == "'":
             return self.trouble("strings stand in double quotes", here.start, here.end)
         if here.text == "#":
-            return self.trouble("a program cannot hold `#`", here.start, here.end, "comments begin with //")
-        if here.text in ("&&", "||", "&", "|"):
-            return self.trouble(f"`{here.text}` is written `{',' if '&' in here.text else ';'}`", here.start, here.end)
+            line_end = self.text.find("\n", here.start)
+            return self.trouble("a program cannot hold `#`", here.start, here.end, "comments begin with //",
+                                resume=line_end if line_end >= 0 else len(self.text))
+        if here.text in ("&&", "||", "&", "|", "and", "or"):
+            sign = "," if here.text[0] in "&a" else ";"
+            return self.trouble(f"`{here.text}` is written `{sign}`", here.start, here.end)
         if here.text in ("<-", ":=", "->", "-") and pair[:1] == "<" and "_IF" in self.accepts:
             return self.trouble("a rule is written `head :- body.`", here.start - 1, here.end)
         if here.text in ("<-", ":=", "->", ":", "=") and "_IF" in self.accepts:
@@ -283,7 +307,8 @@ class _Explainer:
         if last is name and (self.here.kind == "mark" and self.here.text not in ("(", "[", "{")):
             return self.trouble(f"`{name}` is the name of an aggregate and cannot be a variable", start, end)
         if "COLON" in self.accepts and self.text[end:].lstrip().startswith("("):
-            return self.trouble(f"`{name}` is used as {name}(a, b), or as an aggregate, {name} x : {{ ... }}", start, end)
+            use = f"{name} x : {{ ... }}" if name not in ("min", "max") else f"{name}(a, b), or {name} x : {{ ... }}"
+            return self.trouble(f"`{name}` is an aggregate: it is used as {use}", start, end)
         return None
 
     def qualifier(self) -> Trouble | None:

@@ -56,7 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UsageError as error:
-        args.parser.error(str(error))
+        print(f"livelog {args.command}: error: {error}", file=sys.stderr)
+        return 2
     except LivelogError as error:
         return _fail(paint_error(error.render(), paint_for(sys.stderr)), 1)
     except KeyboardInterrupt:

@@ -7,18 +7,18 @@ and completion, from a pipe without any prompt.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
 from datalog.ast import Relation
-from datalog.errors import LivelogError, UsageProblem
-from livelog import Session
-from livelog.io.updates import Operation, ScriptTransaction, parse_operation, read_script
+from datalog.errors import LivelogError, Note, UsageProblem
+from livelog import Session, Transaction
+from livelog.io.updates import Operation, parse_operation, read_script
 from livelog.io.values import TextProblem, format_row, format_value
 from livelog.prompt import Prompt
 from livelog.queries import parse_atom, parse_pattern
-from livelog.render import Paint, change_lines, count_changes, paint_error, paint_for, plural
+from livelog.render import ChangeSet, Paint, change_lines, paint_error, paint_for, plural
 
 __all__ = ["Repl", "talk"]
 
@@ -48,7 +48,7 @@ class Repl:
         self.session = session
         self.out = out
         self.paint = paint or Paint(False)
-        self.pending: list[tuple[str, Operation]] | None = None
+        self.pending: Transaction | None = None
         self.failed = False
         self.commands: dict[str, Callable[[str], None]] = {
             "begin": self.begin, "commit": self.commit, "rollback": self.rollback, "load": self.load, "why": self.why,
@@ -98,72 +98,57 @@ class Repl:
         if not isinstance(operation, Operation):
             self.commit("")
         elif self.pending is not None:
-            self.pending.append((text, operation))
+            # What is wrong with the operation itself is said at once, and leaves the others alone.
+            operation.apply(self.pending)
         else:
-            self.apply([(text, operation)])
+            with self.session.transaction() as tx:
+                operation.apply(tx)
+            self.show(tx.changes)
 
-    def apply(self, operations: list[tuple[str, Operation]]) -> None:
-        session = self.session
-        with session.transaction() as tx:
-            for text, operation in operations:
-                try:
-                    operation.apply(tx)
-                except LivelogError as error:
-                    if len(operations) > 1:
-                        raise UsageProblem(f"{error.message}, in {text}", notes=error.notes) from None
-                    raise
-        lines = list(change_lines(tx.changes, session.program.outputs, self.paint))
-        for line in lines:
-            self.say(line)
-        if not lines:
-            self.say(self.paint.faint("no changes"))
+    def show(self, changes: Mapping[str, ChangeSet]) -> None:
+        lines = list(change_lines(changes, self.session.program.outputs, self.paint))
+        self.say("\n".join(lines) if lines else self.paint.faint("no changes"))
 
     def begin(self, rest: str) -> None:
         if self.pending is not None:
             raise UsageProblem("a transaction is open already; commit or rollback ends it")
-        self.pending = []
+        self.pending = self.session.transaction()
+
+    def end(self) -> Transaction:
+        if self.pending is None:
+            raise UsageProblem("no transaction is open; begin starts one")
+        pending, self.pending = self.pending, None
+        return pending
 
     def commit(self, rest: str) -> None:
-        if self.pending is None:
-            raise UsageProblem("no transaction is open; begin starts one")
-        operations, self.pending = self.pending, None
-        try:
-            self.apply(operations)
-        except LivelogError:
-            self.say(self.paint.faint(f"rolled back: {plural(len(operations), 'update')} not applied"))
-            raise
+        self.show(self.end().commit())
 
     def rollback(self, rest: str) -> None:
-        if self.pending is None:
-            raise UsageProblem("no transaction is open; begin starts one")
-        count, self.pending = len(self.pending), None
-        self.say(self.paint.faint(f"{plural(count, 'update')} forgotten"))
+        pending = self.end()
+        pending.rollback()
+        self.say(self.paint.faint(f"{plural(len(pending), 'update')} forgotten"))
 
     def load(self, rest: str) -> None:
         if not rest:
             raise UsageProblem("load needs the name of an update script")
         if self.pending is not None:
             raise UsageProblem("a transaction is open; commit or rollback first")
-        applied = changed = 0
+        applied = 0
         try:
             with Path(rest).expanduser().open(encoding="utf-8-sig") as file:
                 for transaction in read_script(file, rest):
-                    changed += self._follow(transaction)
+                    with self.session.transaction() as tx:
+                        transaction.apply(tx)
                     applied += 1
+                    self.show(tx.changes)
         except OSError as error:
             raise UsageProblem(f"cannot read {rest!r}: {error.strerror}") from None
         except UnicodeDecodeError:
             raise UsageProblem(f"{rest!r} is not UTF-8 text") from None
-        finally:
-            self.say(self.paint.faint(f"{plural(applied, 'transaction')} applied, {plural(changed, 'change')}"))
-
-    def _follow(self, transaction: ScriptTransaction) -> int:
-        with self.session.transaction() as tx:
-            transaction.apply(tx)
-        outputs = self.session.program.outputs
-        for line in change_lines(tx.changes, outputs, self.paint):
-            self.say(line)
-        return count_changes(tx.changes, outputs)
+        except LivelogError as error:
+            error.notes = (*error.notes, Note(f"{plural(applied, 'transaction')} applied, nothing after that"))
+            raise
+        self.say(self.paint.faint(f"{plural(applied, 'transaction')} applied"))
 
     # --- questions -------------------------------------------------------------------------------------------
 
@@ -245,6 +230,6 @@ def talk(session: Session) -> int:
                 if not prompt.interactive:
                     raise
                 repl.say("^C")
-    if repl.pending:
+    if repl.pending is not None and len(repl.pending):
         repl.say(repl.paint.faint(f"{plural(len(repl.pending), 'update')} not committed, and forgotten"))
     return 1 if repl.failed and not prompt.interactive else 0

@@ -19,6 +19,7 @@ from livelog.runtime.worker import Operation
 from livelog.stats import Stats, measure
 from livelog.values import Coercer, row_text
 from livelog.view import View
+from livelog.why import Explainer
 from operators.errors import Divergence, OperatorError, RuleFailure
 
 __all__ = ["LIMIT", "SHIPS", "STRATEGIES", "Session", "Transaction", "open"]
@@ -114,7 +115,6 @@ class Session:
             name: Coercer(name, r.columns, r.types) for name, r in self.plan.relations.items() if r.kind == "base"
         }
         self._subscribers: dict[str, list[Callable[[Changes], None]]] = {}
-        self._open: Transaction | None = None
         self._closed = False
         self._transactions = 0
         self._seconds = self._last_seconds = 0.0
@@ -237,6 +237,19 @@ class Session:
     def clock(self) -> float:
         """The time that expirations go by; it starts at 0 and moves with `advance_to`."""
         return self._runtime.clock
+
+    def why(self, relation: str, row: Iterable[Any]) -> list[tuple[str, Tuple]]:
+        """The facts of one derivation of a tuple: with these alone, it would be there too.
+
+        >>> s = open(datalog.parse("r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y)."),
+        ...          facts={"e": [(1, 2), (2, 3), (3, 4)]})
+        >>> s.why("r", (1, 3))
+        [('e', (1, 2)), ('e', (2, 3))]
+        """
+        t = tuple(row)
+        if t not in self[relation]:
+            raise UsageProblem(f"{row_text(relation, t)} does not hold: there is nothing to explain")
+        return Explainer(self._runtime).why(relation, t)
 
     def stats(self) -> Stats:
         """What the session has cost so far. O(state): it measures everything that is kept."""

@@ -55,13 +55,14 @@ class AggSel:
         only the winners go on.
         """
         derived = list(derived)
-        group, best = self.group, self.best
-        for entry in derived:
+        group, best, before = self.group, self.best, self.before
+        groups = [group(entry[0]) for entry in derived]
+        for entry, g in zip(derived, groups, strict=True):
             t = entry[0]
-            g = group(t)
             known = best.get(g)
             if known is None:
-                self.touch(g)
+                if g not in before:
+                    before[g] = ()
                 best[g] = [t[c] for c, _ in self.values]
                 continue
             for i, c, smaller in self._smaller:
@@ -71,9 +72,13 @@ class AggSel:
                     known[i] = v
         on: list[Any] = []
         dominated: list[Any] = []
-        for entry in derived:
-            t = entry[0]
-            (on if self._wins(t, best[group(t)]) else dominated).append(entry)
+        if len(self.values) == 1:
+            c = self.values[0][0]
+            for entry, g in zip(derived, groups, strict=True):
+                (on if entry[0][c] == best[g][0] else dominated).append(entry)
+        else:
+            for entry, g in zip(derived, groups, strict=True):
+                (on if self._wins(entry[0], best[g]) else dominated).append(entry)
         return on, dominated
 
     def _wins(self, t: Tuple, best: list[Any]) -> bool:
@@ -82,15 +87,18 @@ class AggSel:
                 return True
         return False
 
-    def entered(self, t: Tuple) -> None:
-        """A tuple is now in the table."""
-        g = self.group(t)
-        self.touch(g)
-        members = self.members.get(g)
-        if members is None:
-            self.members[g] = [t]
-        else:
-            members.append(t)
+    def entered(self, tuples: Iterable[Tuple]) -> None:
+        """These tuples are in the table now."""
+        group, members, before = self.group, self.members, self.before
+        for t in tuples:
+            g = group(t)
+            if g not in before:
+                before[g] = self.winners(g)
+            same = members.get(g)
+            if same is None:
+                members[g] = [t]
+            else:
+                same.append(t)
 
     def left(self, t: Tuple) -> None:
         """A tuple was lost from the table; O(size of its group in the table)."""
@@ -157,6 +165,8 @@ class AggSel:
         members = self.members.get(g)
         if not members:
             return ()
+        if len(members) == 1:
+            return (members[0],)
         best = self.best[g]
         return tuple([t for t in members if self._wins(t, best)])
 

@@ -41,7 +41,8 @@ class Fixpoint:
         self.journal = journal
         self.indexes: dict[tuple[int, ...], Index] = {}
         self.pending: list[Derivation] = []
-        self.added: dict[Tuple, Any] = {}
+        self._batches: list[list[Derivation]] = []
+        self._added: dict[Tuple, Any] = {}
         self.removed: dict[Tuple, None] = {}
         self.mentions: dict[int, dict[Tuple, None]] = {}
 
@@ -82,14 +83,14 @@ class Fixpoint:
         if not self.journal:
             return
         if self.selection is not None:
-            for t, _ in new:
-                self.selection.entered(t)
+            self.selection.entered([t for t, _ in new])
         elif self.removed:
+            added = self.added
             for t, a in new:
                 if self.removed.pop(t, self) is not None:
-                    self.added[t] = a
-        else:
-            self.added.update(new)
+                    added[t] = a
+        elif new:
+            self._batches.append(new)
 
     def _select(self, derived: list[Derivation]) -> tuple[list[Derivation], list[Derivation]]:
         """Split by aggregate selection; tuples of the table may get further derivations in any case."""
@@ -101,6 +102,14 @@ class Fixpoint:
             for t in {d[0]: None for d in on}:
                 on.extend(self.selection.unhold(t))  # the senders of those derivations rely on them
         return known + on, dominated
+
+    @property
+    def added(self) -> dict[Tuple, Any]:
+        """The tuples gained in this transaction. Batches are only merged when somebody asks."""
+        for batch in self._batches:
+            self._added.update(batch)
+        self._batches.clear()
+        return self._added
 
     def take(self) -> list[Derivation]:
         """The pending batch; it is no longer pending."""
@@ -129,6 +138,14 @@ class Fixpoint:
         if self.mentions:
             for v in dead:
                 yield from self.mentions.pop(v, ())
+
+    def suspects(self, tuples: Iterable[Tuple], death: Death) -> list[Tuple]:
+        """Those of the tuples that are worth a `strike`."""
+        if self.selection is not None and self.selection.held.first:
+            tuples = list(tuples)
+            held = self.selection.held.first
+            return self.ledger.suspects(tuples, death) + [t for t in tuples if t in held]
+        return self.ledger.suspects(tuples, death)
 
     def strike(self, t: Tuple, death: Death) -> str | None:
         """Apply a death to a tuple: LOST, REPLACED, or None if what was passed on stands."""
@@ -182,8 +199,12 @@ class Fixpoint:
         """The tuples gained and lost since the last call; of a pruned relation, the winners."""
         if self.selection is not None:
             return self.selection.net()
-        gained, lost = list(self.added), list(self.removed)
-        self.added, self.removed = {}, {}
+        if self._added:
+            gained = list(self.added)
+        else:  # nothing was lost again: the batches are disjoint
+            gained = [t for batch in self._batches for t, _ in batch]
+        lost = list(self.removed)
+        self._batches, self._added, self.removed = [], {}, {}
         return gained, lost
 
     def visible(self) -> Iterable[Tuple]:
@@ -203,7 +224,7 @@ class Fixpoint:
     def check(self, dead: set[int] | None = None) -> None:
         """Assert the invariants that hold between transactions."""
         assert not self.pending, f"{self.name} has tuples under way"
-        assert not self.added and not self.removed, f"{self.name} has unpublished changes"
+        assert not self._batches and not self._added and not self.removed, f"{self.name} has unpublished changes"
         self.ledger.check()
         for index in self.indexes.values():
             index.check(self.ledger.first)

@@ -16,6 +16,8 @@ The purposes differ in what happens to the head:
 
 - `first`: only heads that are not known yet matter; the annotation is the pair of the parents' annotations;
 - `direct`: the same, and the head is entered into the table at once (one partition, no aggregate selection);
+- `select`: the same as `first` with aggregate selection in place: what is dominated by the best of its group
+  (`sent` is then the selection's table of best values) is dropped where it is derived;
 - `each`: every derivation counts (lazy and eager shipping);
 - `heads`: just the heads, to follow a death forward;
 - `weights`: counting: the head's weight changes by the product of the weights.
@@ -48,7 +50,10 @@ def overflow(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the kernels need to know of a rule with one or two inputs. `right` is None for one input."""
+    """What the kernels need to know of a rule with one or two inputs. `right` is None for one input.
+
+    `group` and `values` are the aggregate selection of the head, if it has one.
+    """
 
     left: int
     left_key: tuple[int, ...]
@@ -56,6 +61,20 @@ class Shape:
     right_key: tuple[int, ...]
     where: tuple[Expr, ...]
     outputs: tuple[Expr, ...]
+    group: tuple[int, ...] = ()
+    values: tuple[tuple[int, str], ...] = ()
+
+    def slots(self, left: str, right: str, product: str) -> dict[str, str]:
+        """What the placeholders of a kernel's last lines stand for."""
+        worse = [f"h[{c}] {'>' if kind == 'min' else '<'} best[{i}]" for i, (c, kind) in enumerate(self.values)]
+        return {
+            "pair": f"({left}, {right})",
+            "left": left,
+            "right": right,
+            "product": product,
+            "group": _key_text([f"h[{c}]" for c in self.group]),
+            "dominated": " and ".join(worse),
+        }
 
 
 def key_of(columns: Sequence[int]) -> Callable[[tuple[Any, ...]], Any]:
@@ -117,10 +136,16 @@ def _key_text(parts: Sequence[str]) -> str:
     return "None" if not parts else parts[0] if len(parts) == 1 else _tuple_text(parts)
 
 
-# what a kernel does with head `h`, by purpose; {a} is the pair of annotations in left-right order
+# what a kernel does with head `h`, by purpose; see `Shape.slots` for what stands in the braces
 _BODIES = {
     "first": ["if h in known or h in sent: continue", "out.append((h, {pair}))"],
     "direct": ["if h in known: continue", "known[h] = p = {pair}", "out.append((h, p))"],
+    "select": [
+        "best = sent.get({group})",
+        "if best is not None and {dominated}: continue",
+        "if h in known: continue",
+        "out.append((h, {pair}))",
+    ],
     "each": ["out.append((h, {left}, {right}))"],
     "heads": ["out.append(h)"],
     "weights": ["out[h] = out.get(h, 0) + {product}"],
@@ -170,8 +195,9 @@ def forward(shape: Shape, side: str, purpose: str) -> Callable[..., None]:
         source.line(3, f"if not {source.expression(w, column)}: continue")
     source.line(3, f"h = {_tuple_text([source.expression(e, column) for e in shape.outputs])}")
     left, right = ("a", "rows[u]") if here_left else ("rows[u]", "a")
+    slots = shape.slots(left, right, "a * b")
     for text in _BODIES[purpose]:
-        source.line(3, text.format(pair=f"({left}, {right})", left=left, right=right, product="a * b"))
+        source.line(3, text.format(**slots))
     return source.compile("kernel")  # type: ignore[no-any-return]
 
 
@@ -193,9 +219,9 @@ def mapper(shape: Shape, purpose: str) -> Callable[..., None]:
     for w in shape.where:
         source.line(2, f"if not {source.expression(w, column)}: continue")
     source.line(2, f"h = {_tuple_text([source.expression(e, column) for e in shape.outputs])}")
+    slots = shape.slots("a", "a", "a")  # one parent stands twice, so that every pair has the same form
     for text in _BODIES[purpose]:
-        # one parent stands twice, so that every pair has the same form
-        source.line(2, text.format(pair="(a, a)", left="a", right="a", product="a"))
+        source.line(2, text.format(**slots))
     return source.compile("kernel")  # type: ignore[no-any-return]
 
 

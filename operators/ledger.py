@@ -82,6 +82,11 @@ class Ledger:
         """
         raise AssertionError("a ledger has a mode")
 
+    def suspects(self, tuples: Iterable[Tuple], death: Death) -> list[Tuple]:
+        """Those of the tuples that `strike` may have something to do with: a cheap first look."""
+        dead, first, rest = death.dead, self.first, self.rest
+        return [t for t in tuples if t in first and (t in rest or not first[t].support.isdisjoint(dead))]  # type: ignore[union-attr]
+
     def _wait(self, t: Tuple, annotation: Annotation) -> None:
         """Merge a derivation into the rest."""
         new = self.provenance.diagram(annotation)
@@ -123,6 +128,20 @@ class DemandLedger(Ledger):
             elif remote:
                 self._wait(t, derivation[1])
         return on, on
+
+    def suspects(self, tuples: Iterable[Tuple], death: Death) -> list[Tuple]:
+        find, rest, ids = self.first.get, self.rest, death.ids
+        found: list[Tuple] = []
+        for t in tuples:
+            a = find(t)
+            if a is None:
+                continue
+            if type(a) is tuple and type(a[0]) is not int:
+                # a pair, by far the most: it falls if and only if one of its parents did
+                if id(a[0]) not in ids and id(a[1]) not in ids and t not in rest:
+                    continue
+            found.append(t)
+        return found
 
     def strike(self, t: Tuple, death: Death) -> str | None:
         a = self.first.get(t)

@@ -7,6 +7,7 @@ With aggregate selection, what is dominated by something that was shipped alread
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from operators.aggsel import AggSel
@@ -47,9 +48,15 @@ class MinShip:
             derived = known + on
         on, created = self.ledger.offer(derived)
         if self.selection is not None:
-            for t, _ in created:
-                self.selection.entered(t)
+            self.selection.entered([t for t, _ in created])
         self.outbox.extend(on)
+
+    def suspects(self, tuples: Iterable[Tuple], death: Death) -> list[Tuple]:
+        """Those of the tuples that are worth a `strike`."""
+        found = self.ledger.suspects(tuples, death)
+        if self.selection is not None:
+            found += [t for t in tuples if t in self.selection.held.first]
+        return found
 
     def strike(self, t: Tuple, death: Death) -> str | None:
         """Apply a death to what was shipped: LOST (search for another), REPLACED (ship what took over), None."""
@@ -64,8 +71,7 @@ class MinShip:
     def enter(self, new: list[Derivation]) -> None:
         """These tuples are in the ledger now and were not before: ship them."""
         if self.selection is not None:
-            for t, _ in new:
-                self.selection.entered(t)
+            self.selection.entered([t for t, _ in new])
         self.outbox.extend(new)
 
     def take(self) -> list[Derivation]:

@@ -212,6 +212,26 @@ class Provenance:
             return None
         return Diagram(function, diagram.support - dead)
 
+    def implicant(self, annotation: Annotation) -> set[int]:
+        """Variables that suffice: one derivation out of those that the annotation stands for.
+
+        >>> p = Provenance()
+        >>> p.implicant(p.disjunction(p.conjunction((0,), (1,)), p.diagram((2,)))) in ({0, 1}, {2})
+        True
+        """
+        if type(annotation) is not Diagram and not _has_diagram(annotation):
+            return support(annotation)
+        chosen: set[int] = set()
+        u = self.diagram(annotation).function
+        while u != self._bdd.true:
+            low, high = (~u.low, ~u.high) if u.negated else (u.low, u.high)
+            if low != self._bdd.false:  # monotone: if it can be had without this variable, it can
+                u = low
+            else:
+                chosen.add(self._variable_of[u.var])
+                u = high
+        return chosen
+
     # --- shipping --------------------------------------------------------------------------------------------
 
     def flat(self, annotation: Annotation) -> Annotation:

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from datalog.ast import Program
 from planner.draft import Draft
+from planner.explain import explain
 from planner.passes import PASSES
 from planner.plan import Plan
+from planner.validate import check
 
-__all__ = ["Plan", "plan"]
+__all__ = ["Plan", "explain", "plan"]
 
 
 def plan(program: Program) -> Plan:
@@ -24,11 +26,13 @@ def plan(program: Program) -> Plan:
     draft = Draft.start(program)
     for step in PASSES:
         draft = step(draft)
-    return Plan(
-        dict(draft.relations),
-        draft.strata,
-        program.outputs,
-        dict(draft.facts),
-        dict(program.aggregates),
-        draft.notes,
+    return check(
+        Plan(
+            dict(draft.relations),
+            draft.strata,
+            program.outputs,
+            dict(draft.facts),
+            {**program.aggregates, **draft.aggregates},
+            draft.notes,
+        )
     )

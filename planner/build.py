@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,10 @@ class Part:
 
 
 class Builder:
-    """Collects relations and rules. Auxiliaries are named after the rule they serve: `reachable/2.1`."""
+    """Collects relations and rules. Auxiliaries are named after the rule they serve: `reachable/2.1`.
+
+    `functions` and `aggregates`: `planner.collect` adds some of its own.
+    """
 
     def __init__(self, draft: Draft) -> None:
         self.program = draft.program
@@ -41,6 +44,8 @@ class Builder:
         self.facts: dict[str, tuple[tuple[Any, ...], ...]] = dict(draft.facts)
         self.rules: list[PlanRule] = list(draft.rules)
         self.sizes: dict[str, int] = dict(draft.sizes)
+        self.functions: dict[str, Callable[..., Any]] = dict(draft.functions)
+        self.aggregates: dict[str, Any] = dict(draft.aggregates)
         self._steps: dict[str, int] = {}
 
     def add(self, rule: PlanRule) -> None:

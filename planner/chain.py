@@ -72,7 +72,7 @@ class Chain:
         self.weighted = weighted
         self.filters: list[Comparison] = list(body.filters)
         self.lookups: list[Lookup] = list(body.lookups)
-        self.translator = Translator(builder.program, body.definitions)
+        self.translator = Translator(builder.program, body.definitions, builder.functions)
         self.parts = [*extra, *(self._part(atom, i) for i, atom in enumerate(body.atoms))]
 
     def _part(self, atom: Any, position: int) -> Part:
@@ -147,7 +147,7 @@ class Chain:
         while name in self.body.definitions:
             name += "'"
         self.body = replace(self.body, definitions={**self.body.definitions, name: expression})
-        self.translator = Translator(self.builder.program, self.body.definitions)
+        self.translator = Translator(self.builder.program, self.body.definitions, self.builder.functions)
         return name
 
     def with_columns(self, part: Part, names: list[str]) -> Part:

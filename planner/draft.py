@@ -6,13 +6,14 @@ The passes rewrite the rules, then replace them by plan rules over relations, th
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import networkx as nx
 
 from datalog.ast import Aggregate, Atom, Comparison, Expression, Negation, Program, Rule, expressions, variables
+from datalog.functions import user_functions
 from planner.plan import PlanRule, RelationPlan, Stratum
 
 __all__ = ["Body", "Clause", "Draft", "Lookup", "components", "reads", "replace"]
@@ -79,7 +80,11 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The state between two passes. `sizes`: a guess at how small a relation is (larger is smaller)."""
+    """The state between two passes. `sizes`: a guess at how small a relation is (larger is smaller).
+
+    `functions`: those that are not built in, the user's at first. `aggregates`: those that the planner itself
+    needs beside the built-in ones and the user's.
+    """
 
     program: Program
     clauses: tuple[Clause, ...] = ()
@@ -87,6 +92,8 @@ class Draft:
     relations: Mapping[str, RelationPlan] = field(default_factory=dict)
     rules: tuple[PlanRule, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    aggregates: Mapping[str, Any] = field(default_factory=dict)
     strata: tuple[Stratum, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -100,7 +107,8 @@ class Draft:
                 name = rule.head.relation
                 counts[name] = counts.get(name, 0) + 1
                 clauses.append(Clause(f"{name}/{counts[name]}", rule))
-        return cls(program, tuple(clauses))
+        functions = {name: function.call for name, function in user_functions(program.functions).items()}
+        return cls(program, tuple(clauses), functions=functions)
 
 
 def reads(rule: Rule) -> Iterator[str]:

@@ -10,13 +10,13 @@ The rows that expressions see are described in `operators.expr`: the left tuple'
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
 from operators.expr import Expr
 
 BROADCAST: Literal["all"] = "all"
 
-Placement = Union[tuple[int, ...], Literal["all"]]
+Placement = tuple[int, ...] | Literal["all"]
 """Where tuples live: hashed by these columns (`()` is one fixed partition), or a copy on every partition."""
 
 
@@ -139,7 +139,7 @@ class GroupRule:
     text: str
 
 
-PlanRule = Union[MapRule, JoinRule, LookupRule, GroupRule]
+PlanRule = MapRule | JoinRule | LookupRule | GroupRule
 
 
 @dataclass(frozen=True, slots=True)

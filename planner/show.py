@@ -51,8 +51,8 @@ def sketch(step: Pass, text: str) -> str:
     lines = []
     for r in draft.relations.values():
         rows = ", ".join("(" + ", ".join(map(format_value, row)) + ")" for row in draft.facts.get(r.name, ()))
-        by = ", ".join(r.columns[c] for c in r.partition)
-        lines.append(f"{r.kind} {r.name}({', '.join(r.columns)})" + (f" by {by}" if by else "") + (rows and f": {rows}"))
+        by = "".join(f" by {r.columns[c]}" for c in r.partition)
+        lines.append(f"{r.kind} {r.name}({', '.join(r.columns)}){by}" + (f": {rows}" if rows else ""))
     return "\n".join([*lines, *(_rule(r, draft, False) for r in draft.rules)])
 
 

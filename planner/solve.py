@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from datalog.ast import Variable, variables
-from datalog.errors import CheckProblem, Note
-from operators.expr import Col, Expr
+from operators.expr import Col, Const, Expr
 from planner.build import Part
 from planner.chain import Chain, Step
+from planner.collect import ROWS, collected
 from planner.draft import Body, Lookup
 from planner.order import choose, more_outside
-from planner.plan import Input, LookupRule
+from planner.plan import Input, LookupRule, MapRule
 from planner.translate import Translator
 
 __all__ = ["last_step"]
@@ -106,8 +106,26 @@ def _replaces(chain: Chain, asking: Part, answers: Part) -> bool:
 
 
 def _answers(chain: Chain, lookup: Lookup, asking: Part) -> Part:
-    """The lookup's rule, and its head as a part."""
+    """The answers to a lookup, as a part."""
     inner, body = _inner(chain, lookup, asking)
+    if lookup.function != ROWS:
+        return _rule(chain, lookup, asking, inner, body)
+    # where there is no row to list, the list is empty
+    parts = [_rule(chain, lookup, asking, inner, body)]
+    parts.append(_rule(chain, replace(lookup, function="absent", target=None, result=None), asking, inner, body))
+    types = dict(zip(parts[0].variables, parts[0].types, strict=True))
+    head = chain.builder.auxiliary(chain.clause, parts[0].variables, types, False)
+    for number, part in enumerate(parts, 1):
+        outputs: list[Expr] = [Col(i) for i in range(len(part.variables))]
+        outputs += [Const(())] * (len(types) - len(outputs))
+        source = Input(part.relation, ())
+        chain.builder.add(MapRule(f"{head}:{number}", head, source, (), tuple(outputs), chain.clause.rule.text))
+    chain.builder.sizes[head] = asking.size + 1
+    return replace(parts[0], relation=head)
+
+
+def _rule(chain: Chain, lookup: Lookup, asking: Part, inner: Part, body: Body) -> Part:
+    """A lookup's rule, and its head as a part."""
     matched = [n for n in lookup.needs if n in inner.variables]
     key = (*matched, *(n for n in lookup.needs if n not in inner.variables))
     row: dict[str, Expr] = {n: Col(len(key) + i) for i, n in enumerate(inner.variables)}
@@ -115,7 +133,7 @@ def _answers(chain: Chain, lookup: Lookup, asking: Part) -> Part:
     types = dict(zip(inner.variables, inner.types, strict=True))
     types.update({n: t for n, t in zip(asking.variables, asking.types, strict=True) if n in key})
 
-    translator = Translator(chain.builder.program, body.definitions)
+    translator = Translator(chain.builder.program, body.definitions, chain.builder.functions)
     columns = key if lookup.result is None else (*key, lookup.result)
     if lookup.result is not None:
         types[lookup.result] = lookup.type
@@ -142,12 +160,13 @@ def _answers(chain: Chain, lookup: Lookup, asking: Part) -> Part:
     )
 
 
-def _inner(chain: Chain, lookup: Lookup, asking: Part) -> tuple[Part, Body]:
+def _inner(chain: Chain, lookup: Lookup, asking: Part | None) -> tuple[Part, Body]:
     """The relation of the inner rows, and the body whose filters the lookup itself still has to apply.
 
     A single atom is read as it stands. Several atoms, or lookups inside, make an auxiliary of their bindings.
     Filters with variables that only the outer body binds stay with the lookup. An inner lookup with such variables
-    asks for each key of the outer one: the keys become an atom of the inner body.
+    asks for each key of the outer one: the keys become an atom of the inner body. Keys that the recursion makes, or
+    that are not known here (`asking` is None), cannot; see `planner.collect`.
     """
     body = lookup.body
     if not body.atoms and not body.lookups:
@@ -157,7 +176,12 @@ def _inner(chain: Chain, lookup: Lookup, asking: Part) -> tuple[Part, Body]:
         relation = chain.builder.relations[atom.relation]
         return Part(relation.name, tuple(a.name for a in atom.arguments), relation.types, 0), body
 
-    extra = (_keys(chain, lookup.needs, asking),) if _asks_for_outer(body, lookup.needs) else ()
+    extra: tuple[Part, ...] = ()
+    if _asks_for_outer(body, lookup.needs):
+        if asking is not None and not asking.recursive:
+            extra = (_keys(chain, lookup.needs, asking),)
+        else:
+            body = collected(chain.builder, body, lambda nested: _inner(chain, nested, None))
     inside = {name for atom in body.atoms for name in variables(atom)}.union(*(part.variables for part in extra))
     inside |= {n.result for n in body.lookups if n.result is not None}
     own = tuple(f for f in body.filters if body.roots(f) <= inside)
@@ -185,12 +209,5 @@ def _asks_for_outer(body: Body, needs: Sequence[str]) -> bool:
 
 def _keys(chain: Chain, names: tuple[str, ...], asking: Part) -> Part:
     """The distinct keys that are asked for, as a part for the inner body."""
-    if asking.recursive:
-        raise CheckProblem(
-            f"{', '.join(names)}: bound only by the recursion, and needed by a negation or aggregate inside an aggregate",
-            chain.clause.rule.span,
-            chain.builder.program.source,
-            [Note("compute the inner aggregate in a rule of its own")],
-        )
     keys = Chain(chain.builder, chain.clause, Body((), {}, (), ()), names, frozenset(), False)
     return replace(keys.materialise(keys.step(asking)), position=-1)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from datalog.ast import Atom, Call, Comparison, Constant, Expression, Program, Rule, Variable
+from datalog.ast import Call, Comparison, Constant, Expression, Program, Rule, Variable
 from datalog.errors import RuntimeProblem
-from datalog.functions import FUNCTIONS, user_functions
+from datalog.functions import FUNCTIONS
 from operators.expr import Apply, Col, Const, Expr
 
 __all__ = ["Translator", "as_float"]
@@ -36,16 +36,21 @@ def as_float(value: Any) -> Any:
     return float(value) if isinstance(value, int) else value
 
 
-def evaluate(expr: Expr) -> Any:
-    """The value of an expression that reads no columns."""
+def evaluate(expr: Expr, row: tuple[Any, ...] = ()) -> Any:
+    """The value of an expression over a row.
+
+    >>> evaluate(Apply("+", operator.add, (Col(0), Const(1))), (2,))
+    3
+    """
     if isinstance(expr, Apply):
-        return expr.function(*(evaluate(a) for a in expr.arguments))
-    assert isinstance(expr, Const), "a column has no value without a row"
-    return expr.value
+        return expr.function(*(evaluate(a, row) for a in expr.arguments))
+    return row[expr.index] if isinstance(expr, Col) else expr.value
 
 
 class Translator:
     """Translates the expressions of one body: `definitions` are written out where their variables are used.
+
+    `functions` are those that are not built in, by name.
 
     >>> x, y = Variable("x"), Variable("y")
     >>> translator = Translator(Program((), {}), {"y": Call("+", (x, Constant(1)), type="number")})
@@ -53,10 +58,15 @@ class Translator:
     Apply(name='*', ..., arguments=(Col(index=0), Apply(name='+', ..., inline='+')), inline='*')
     """
 
-    def __init__(self, program: Program, definitions: Mapping[str, Expression]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        definitions: Mapping[str, Expression],
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:
         self.program = program
         self.definitions = definitions
-        self._user = user_functions(program.functions)
+        self.functions = functions or {}
 
     def expression(self, node: Expression, row: Mapping[str, Expr]) -> Expr:
         """The value of an expression, given where its variables are in the row."""
@@ -70,10 +80,11 @@ class Translator:
         return self.call(node, arguments)
 
     def call(self, node: Call, arguments: tuple[Expr, ...]) -> Expr:
-        known = self._user.get(node.function) or FUNCTIONS[node.function]
-        function = known.for_type(node.type)
-        inline = node.function if node.function in INLINE and node.type in ("number", "float") else None
-        if all(isinstance(a, Const) for a in arguments) and node.function not in self._user:
+        if node.function in self.functions:
+            return Apply(node.function, self.functions[node.function], arguments)
+        function = FUNCTIONS[node.function].for_type(node.type)
+        inline = node.function if node.function in INLINE and node.type != "unsigned" else None
+        if all(isinstance(a, Const) for a in arguments):
             try:
                 return Const(function(*(a.value for a in arguments if isinstance(a, Const))))
             except Exception:  # an error belongs to the rows that reach it: the rule may never have one
@@ -88,7 +99,9 @@ class Translator:
     def constant(self, node: Expression, rule: Rule) -> Any:
         """The value of an expression without variables; an error names the rule.
 
-        >>> Translator(Program((), {}), {}).constant(Call("+", (Constant(1), Constant(2))), Rule(Atom("r", ()), ()))
+        >>> from datalog.ast import Atom
+        >>> rule = Rule(Atom("r", ()), ())
+        >>> Translator(Program((), {}), {}).constant(Call("+", (Constant(1), Constant(2))), rule)
         3
         """
         with self._naming(rule):

@@ -55,6 +55,8 @@ def test_the_facts_of_an_explanation_derive_the_row(seed: int, method: tuple[str
             for row in rng.sample(rows, min(4, len(rows))):
                 facts: dict[str, list[Row]] = {name: [] for name in program.base}
                 for name, fact in session.why(view, row):
+                    if name not in program.base:
+                        continue  # a fact that the program itself states of a view: it is there in any case
                     assert tuple(fact) in held[name], f"{name}{fact} explains {view}{row} but is not a fact"
                     facts[name].append(tuple(fact))
                 assert row in evaluate(program, facts)[view], f"{facts} does not derive {view}{row}\n{case.show()}"

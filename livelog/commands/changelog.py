@@ -23,8 +23,8 @@ def log_text(
     paint = paint_for(out)
     count = count_changes(changes, relations)
     at = f", clock {clock:g}" if clock else ""
-    out.write(paint.faint(f"// transaction {number} ({where}{at}): {plural(count, 'change') if count else 'no changes'}"))
-    out.write("\n")
+    size = plural(count, "change") if count else "no changes"
+    out.write(paint.faint(f"// transaction {number} ({where}{at}): {size}") + "\n")
     out.writelines(line + "\n" for line in change_lines(changes, relations, paint))
     out.write("\n")
 

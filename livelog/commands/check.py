@@ -11,7 +11,6 @@ import planner
 from datalog.errors import LivelogError
 from livelog.commands.common import add_constants, load_program
 from livelog.io.forms import form_of
-from livelog.io.outputs import size_limit
 from livelog.render import paint_error, paint_for
 
 __all__ = ["add_parser", "run"]
@@ -35,8 +34,6 @@ def run(args: argparse.Namespace) -> int:
             for directive in program.directives:
                 if directive.kind in ("input", "output"):
                     form_of(program, directive)
-                elif directive.kind == "limitsize":
-                    size_limit(program, directive)
             planner.plan(program)
         except LivelogError as error:
             sys.stdout.flush()

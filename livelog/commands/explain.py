@@ -7,6 +7,7 @@ from typing import Any
 
 import planner
 from livelog.commands.common import add_constants, add_program, load_program
+from planner.explain import explain
 
 __all__ = ["add_parser", "run"]
 
@@ -23,7 +24,5 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    from planner.explain import explain
-
     print(explain(planner.plan(load_program(args.program, args.constants))).rstrip("\n"))
     return 0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TextIO
 
-from datalog.ast import Program
 from datalog.errors import FactProblem, LivelogError, Note
 from livelog import Session
 from livelog.commands.changelog import LOGS
@@ -27,7 +27,7 @@ from livelog.commands.common import (
 from livelog.io.forms import CSV
 from livelog.io.outputs import check_sizes, output_forms, print_sizes, print_view, view_lines, write_view
 from livelog.io.updates import ScriptTransaction, read_script
-from livelog.progress import bar, spinner
+from livelog.progress import bar
 from livelog.render import paint_for, plural
 
 __all__ = ["add_parser", "run"]
@@ -53,20 +53,20 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "run", help="evaluate a program, once or over a stream of updates", epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Evaluate a program and show its views; with --updates, show the exact changes of every transaction.",
+        description="Evaluate a program and show its views; with --updates, show what every transaction changes.",
     )  # fmt: skip
     add_program(parser)
     add_facts(parser)
     parser.add_argument(
         "-D", "--output", metavar="OUT_DIR|-",
-        help="the folder to write the views to, as REL.csv; '-' is the terminal (the default). With --updates the views "
-        "are written at the end, if -D is given",
+        help="the folder to write the views to, as REL.csv; '-' is the terminal (the default). With --updates the "
+        "views are written at the end, if -D is given",
     )  # fmt: skip
     add_constants(parser)
     parser.add_argument("--updates", metavar="FILE|-", help="an update script; '-' reads it from standard input")
     parser.add_argument("--format", choices=("text", "csv", "json"), default="text", help="of what is printed")
     parser.add_argument(
-        "--initial", action="store_true", help="with --updates: print the views before the first transaction as number 0"
+        "--initial", action="store_true", help="with --updates: print the views before them as transaction 0"
     )
     add_engine(parser)
     return parser
@@ -75,10 +75,10 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     program = load_program(args.program, args.constants)
     forms = output_forms(program)  # what is wrong with an .output line is said before the work, not after it
-    with open_session(program, args) as session:
+    with script(args.updates) as transactions, open_session(program, args) as session:
         check_sizes(program, _sizes(session))
         if args.updates is not None:
-            follow(session, args)
+            follow(session, transactions, args)
         if args.updates is None or args.output is not None:
             write_outputs(session, forms, args.output or "-", args.format)
         elif program.directives_of("printsize"):
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 # --- updates -------------------------------------------------------------------------------------------------
 
 
-def follow(session: Session, args: argparse.Namespace) -> None:
+def follow(session: Session, transactions: Iterator[ScriptTransaction], args: argparse.Namespace) -> None:
     """Apply a script and print what each transaction changes. The first that fails is the last."""
     log = LOGS[args.format]
     out = sys.stdout
@@ -98,56 +98,54 @@ def follow(session: Session, args: argparse.Namespace) -> None:
         log(out, 0, "the facts", session.clock, session.initial, relations)
     elif args.format == "text":
         count = sum(len(session[relation]) for relation in relations)
-        out.write(paint_for(out).faint(f"// start: {plural(count, 'tuple')} in {plural(len(relations), 'view')}") + "\n\n")
+        text = f"// start: {plural(count, 'tuple')} in {plural(len(relations), 'view')}"
+        out.write(paint_for(out).faint(text) + "\n\n")
     out.flush()
     applied = 0
     current: ScriptTransaction | None = None
     try:
-        with _script(args.updates) as transactions:
-            for current in transactions:
-                with spinner(f"transaction {applied + 1}"), session.transaction() as tx:
-                    current.apply(tx)
-                check_sizes(session.program, _sizes(session))
-                applied += 1
-                log(out, applied, current.where, session.clock, tx.changes, relations)
-                out.flush()
-                current = None
+        for current in transactions:
+            with session.transaction() as tx:
+                current.apply(tx)
+            check_sizes(session.program, _sizes(session))
+            applied += 1
+            log(out, applied, current.where, session.clock, tx.changes, relations)
+            out.flush()
+            current = None
     except LivelogError as error:
         where = f" ({current.where})" if current is not None else ""
-        note = f"{plural(applied, 'transaction')} applied; transaction {applied + 1}{where} was not, and nothing after it"
+        note = f"{plural(applied, 'transaction')} applied; transaction {applied + 1}{where} was not, nor any after it"
         error.notes = (*error.notes, Note(note))
         raise
 
 
 @contextmanager
-def _script(name: str) -> Iterator[Iterator[ScriptTransaction]]:
+def script(name: str | None) -> Iterator[Iterator[ScriptTransaction]]:
     """The transactions of a script file or of standard input; with a progress bar where nothing else is printed."""
-    if name == "-":
-        stream = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8")
-        yield read_script(_lines(stream, "<stdin>"), "<stdin>")
-        return
-    path = Path(name)
-    try:
-        size = path.stat().st_size
-        file = path.open("rb")
-    except OSError as error:
-        raise UsageError(f"cannot read the updates {name!r}: {error.strerror}") from None
-    with file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
-        if sys.stdout.isatty():
-            yield read_script(_lines(text, name), name)
-            return
-        with bar("updates", size) as advance:
-
-            def lines() -> Iterator[str]:
-                for number, line in enumerate(_lines(text, name)):
-                    if number % 1000 == 0:
-                        advance(file.tell())
-                    yield line
-
-            yield read_script(lines(), name)
+    if name is None:
+        yield iter(())
+    elif name == "-":
+        yield read_script(_lines(io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8"), "<stdin>"), "<stdin>")
+    else:
+        with ExitStack() as stack:
+            try:
+                file = stack.enter_context(Path(name).open("rb"))
+            except OSError as error:
+                raise UsageError(f"cannot read the updates {name!r}: {error.strerror}") from None
+            text = stack.enter_context(io.TextIOWrapper(file, encoding="utf-8-sig"))
+            yield read_script(_lines(text, name) if sys.stdout.isatty() else _watched(file, text, name), name)
 
 
-def _lines(stream: Any, name: str) -> Iterator[str]:
+def _watched(file: BinaryIO, text: TextIO, name: str) -> Iterator[str]:
+    """The lines of a file, with a bar that shows how much of it is read."""
+    with bar("updates", os.fstat(file.fileno()).st_size) as advance:
+        for number, line in enumerate(_lines(text, name)):
+            if number % 1000 == 0:
+                advance(file.tell())
+            yield line
+
+
+def _lines(stream: TextIO, name: str) -> Iterator[str]:
     number = 0
     try:
         for line in stream:

@@ -12,10 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from datalog.ast import Directive, Program
+from datalog.ast import Program
 from datalog.errors import FactProblem, Note, RuntimeProblem
 from livelog.io.forms import FACTS, Form, form_of
-from livelog.io.problems import directive_problem
 from livelog.io.values import format_value
 
 __all__ = ["check_sizes", "output_forms", "print_sizes", "print_view", "write_view"]
@@ -130,20 +129,10 @@ def print_sizes(out: TextIO, program: Program, sizes: Mapping[str, int]) -> None
         out.write(f"{directive.relation}\t{sizes[directive.relation]}\n")
 
 
-def size_limit(program: Program, directive: Directive) -> int:
-    """The `n` of a `.limitsize` line."""
-    try:
-        return int(str(directive.parameters["n"]))
-    except (KeyError, ValueError):
-        name = directive.relation
-        message = f".limitsize {name} needs a number: .limitsize {name}(n=100)"
-        raise directive_problem(message, program, directive) from None
-
-
 def check_sizes(program: Program, sizes: Mapping[str, int]) -> None:
     """Refuse a state in which a relation has outgrown its `.limitsize`."""
     for directive in program.directives_of("limitsize"):
-        limit = size_limit(program, directive)
+        limit = directive.parameters["n"]
         size = sizes[directive.relation]
         if size > limit:
             raise RuntimeProblem(

@@ -24,7 +24,8 @@ from livelog.io.problems import line_problem
 from livelog.io.values import Scanner, TextProblem, format_row
 
 __all__ = [
-    "Operation", "ScriptTransaction", "Target", "format_operation", "format_transaction", "parse_operation", "read_script",
+    "Operation", "ScriptTransaction", "Target", "format_operation", "format_transaction", "parse_operation",
+    "read_script",
 ]
 
 OPS = {

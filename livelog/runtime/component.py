@@ -136,13 +136,19 @@ class Component:
         return AggSel(chosen.group, chosen.values, ledger(self.mode, self.provenance))
 
     def _build_rule(self, rule: Any) -> None:
-        direct = self.partitions == 1 and self.plan.relations[rule.head].selection is None
-        purpose = "each" if self.mode != "demand" else "direct" if direct else "first"
+        selection = self.plan.relations[rule.head].selection
+        if self.mode != "demand":
+            purpose = "each"
+        elif self.partitions > 1:
+            purpose = "first"
+        else:
+            purpose = "direct" if selection is None else "select"
+        chosen = (selection.group, selection.values) if selection else ((), ())
         built: PipelinedHashJoin | Projection
         if isinstance(rule, MapRule):
             number = self._table(rule.input.relation, rule.input.at)
             arity = self.plan.relations[rule.input.relation].arity
-            shape = Shape(arity, (), None, (), rule.where, rule.outputs)
+            shape = Shape(arity, (), None, (), rule.where, rule.outputs, *chosen)
             built = Projection(rule.text, rule.head, shape, self.tables[number], purpose)
             self.wiring[number].maps.append(built)
         else:
@@ -156,6 +162,7 @@ class Component:
                 rule.right.key,
                 rule.where,
                 rule.outputs,
+                *chosen,
             )
             built = PipelinedHashJoin(
                 rule.text, rule.head, shape, rule.probe, self.tables[left], self.tables[right], purpose
@@ -347,8 +354,11 @@ class Component:
             self._diverged(table, batch)
 
     def _known(self, head: str) -> tuple[Any, Any]:
-        ship = self.ships.get(head)
-        return self.home[head].rows, ship.rows if ship is not None else ()
+        """What the kernels compare a head with: the tuples of the table, and what was sent or is best."""
+        table, ship = self.home[head], self.ships.get(head)
+        if ship is not None:
+            return table.rows, ship.rows
+        return table.rows, table.selection.best if table.selection is not None else ()
 
     def _derived(self, rule: PipelinedHashJoin | Projection, derived: list[Derivation]) -> None:
         """Send derivations to the table of their head, here or elsewhere."""
@@ -406,6 +416,15 @@ class Component:
         )
 
     # --- looking in ------------------------------------------------------------------------------------------
+
+    def derivation(self, relation: str, t: Tuple) -> set[int]:
+        """The variables of one derivation of a tuple that this partition owns."""
+        return self.provenance.implicant(self.home[relation].rows[t])
+
+    def named(self, variables: set[int]) -> list[tuple[str, Tuple]]:
+        """The tuples behind variables that this partition handed out. O(tuples with variables of their own)."""
+        own = [name for name in self.home if name not in self.rules]
+        return [(name, t) for name in own for t, a in self.home[name].rows.items() if _variable(a) in variables]
 
     def stats(self) -> dict[str, int]:
         """Counts of what this partition keeps for the component."""

@@ -67,7 +67,7 @@ class Mourning:
         frontier: dict[int, list[Tuple]] = {}
 
         def strike(holder: Fixpoint | MinShip, number: int, tuples: Any) -> None:
-            for t in tuples:
+            for t in holder.suspects(tuples, death):
                 outcome = holder.strike(t, death)
                 if outcome is not None:
                     (lost if outcome == LOST else replaced).setdefault(number, []).append(t)

@@ -34,7 +34,13 @@ def binarise(draft: Draft) -> Draft:
         else:
             _plain(builder, clause, component)
     return replace(
-        draft, relations=builder.relations, rules=tuple(builder.rules), facts=builder.facts, sizes=builder.sizes
+        draft,
+        relations=builder.relations,
+        rules=tuple(builder.rules),
+        facts=builder.facts,
+        sizes=builder.sizes,
+        functions=builder.functions,
+        aggregates=builder.aggregates,
     )
 
 
@@ -93,8 +99,9 @@ def _group(builder: Builder, clause: Clause, recursive: bool) -> None:
         clause.rule.text,
     )
     casts = {i for i, t in types.items() if t == "float" and _is_int(head.arguments[i])}
-    if recursive or casts:
-        # the groups are complete before the recursion starts, and a count becomes a float on its way out
+    if recursive or casts or not set(relation.partition) <= names.keys():
+        # groups are complete before the recursion starts, a count becomes a float on its way out, and a group
+        # is made where its group columns say
         kinds = dict(zip(relation.columns, relation.types, strict=True))
         auxiliary = builder.auxiliary(clause, relation.columns, kinds, False)
         builder.add(replace(result, id=auxiliary, head=auxiliary))

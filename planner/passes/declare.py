@@ -28,6 +28,7 @@ def declare(draft: Draft) -> Draft:
     r :- r#facts
     """
     program = draft.program
+    notes = list(draft.notes)
     relations: dict[str, RelationPlan] = {}
     facts: dict[str, list[tuple[Any, ...]]] = {}
     rules: list[PlanRule] = []
@@ -36,11 +37,14 @@ def declare(draft: Draft) -> Draft:
         view = name in program.derived
         plan = _relation(program, relation, view)
         relations[name] = plan
+        if relation.partition is not None and plan.partition != relation.partition:
+            used = ", ".join(plan.columns[c] for c in plan.partition)
+            notes.append(f"{name} is partitioned by {used}: one of its declared partition columns is not in its key")
         if view and name in mixed:
             holder, copy = facts_of(plan)
             relations[holder.name] = holder
             rules.append(copy)
-    translator = Translator(program, {})
+    translator = Translator(program, {}, draft.functions)
     for rule in program.facts:
         name = rule.head.relation
         holder_name = f"{name}#facts" if name in program.derived else name
@@ -51,7 +55,11 @@ def declare(draft: Draft) -> Draft:
             row.append(as_float(value) if column.type == "float" else value)
         facts.setdefault(holder_name, []).append(tuple(row))
     return replace(
-        draft, relations=relations, facts={name: tuple(rows) for name, rows in facts.items()}, rules=tuple(rules)
+        draft,
+        relations=relations,
+        facts={name: tuple(rows) for name, rows in facts.items()},
+        rules=tuple(rules),
+        notes=tuple(notes),
     )
 
 
@@ -78,11 +86,12 @@ def _relation(program: Program, relation: Relation, view: bool) -> RelationPlan:
 
 
 def _partition(program: Program, relation: Relation) -> tuple[int, ...]:
-    """The declared partition columns, or the first column that keeps a key, or a group, on one partition."""
+    """The declared partition columns, else the first column; but a key, or a group, must stay on one partition."""
+    if relation.key:
+        wanted = relation.partition or (0,)
+        return wanted if set(wanted) <= set(relation.key) else relation.key[:1]
     if relation.partition is not None:
         return relation.partition
-    if relation.key:
-        return (0,) if 0 in relation.key else relation.key[:1]
     for rule in program.rules:
         if rule.head.relation == relation.name and rule.aggregates:
             return tuple(i for i, a in enumerate(rule.head.arguments) if not isinstance(a, HeadAggregate))[:1]

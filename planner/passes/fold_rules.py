@@ -42,7 +42,7 @@ def fold_rules(draft: Draft) -> Draft:
 
 
 def _evaluate(draft: Draft, clause: Clause) -> tuple[Any, ...] | None:
-    translator = Translator(draft.program, clause.normal.definitions)
+    translator = Translator(draft.program, clause.normal.definitions, draft.functions)
     for condition in clause.normal.filters:
         left = Constant(translator.constant(condition.left, clause.rule))
         right = Constant(translator.constant(condition.right, clause.rule))

@@ -70,26 +70,12 @@ class _Normaliser:
         """
         literals, tail = self.merge(literals, tail, given)
         filters: list[Comparison] = []
-        definitions: dict[str, Expression] = {}
         atoms = [self.atom(a, filters) for a in literals if isinstance(a, Atom)]
-        bound = given.union(*(variables(a) for a in atoms))
+        bound = set(given).union(*(variables(a) for a in atoms))
+        definitions: dict[str, Expression] = {}
+        aggregates = self.define(literals, definitions, bound, filters)
 
-        equations: list[Comparison] = []
-        aggregates: list[tuple[str, Aggregate]] = []
-        for literal in literals:
-            if isinstance(literal, Comparison) and isinstance(literal.right, Aggregate):
-                assert isinstance(literal.left, Variable)
-                name = literal.left.name
-                if name in bound:
-                    name = self.fresh(literal.right.function)
-                    filters.append(Comparison("=", literal.left, Variable(name), literal.span))
-                bound |= {name}
-                aggregates.append((name, literal.right))
-            elif isinstance(literal, Comparison):
-                (equations if literal.op == "=" else filters).append(literal)
-        filters += self.define(equations, definitions, set(bound))
-
-        scope = bound | definitions.keys()
+        scope = frozenset(bound)
         lookups = [self.negation(n.atom, definitions, scope) for n in literals if isinstance(n, Negation)]
         lookups += [self.aggregate(name, node, scope) for name, node in aggregates]
         # a comparison without a call cannot fail: it may protect one that can
@@ -120,7 +106,7 @@ class _Normaliser:
         for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
             if isinstance(one, Variable) and one.name not in given and isinstance(other, (Variable, Constant)):
                 bound = one.name in types
-                if not bound:
+                if not bound and (isinstance(other, Constant) or "result" not in types.get(other.name, ())):
                     return {one.name: other}
                 if bound and isinstance(other, Variable) and (
                     other.name in given or types.get(other.name) == types[one.name]
@@ -155,24 +141,51 @@ class _Normaliser:
         return replace(atom, arguments=tuple(arguments))
 
     def define(
-        self, equations: list[Comparison], definitions: dict[str, Expression], bound: set[str]
-    ) -> list[Comparison]:
-        """Let equations define the variables that nothing else binds; the equations that are left are filters."""
-        left = list(equations)
+        self,
+        literals: tuple[Literal, ...],
+        definitions: dict[str, Expression],
+        bound: set[str],
+        filters: list[Comparison],
+    ) -> list[tuple[str, Aggregate]]:
+        """Let equations define the variables that nothing else binds; all other comparisons are `filters`.
+
+        Returns the aggregates with their results. An aggregate has a result only once its outer variables are bound:
+        in `w = x + 1, w = count : { b(w) }` the first equation defines `w` and the second is a filter, in any order.
+        """
+        names = bound.union(*(_names_outside(literal) for literal in literals))
+        equations = [c for c in literals if isinstance(c, Comparison) and c.op == "="]
+        results: list[tuple[str, Aggregate]] = []
         progress = True
         while progress:
             progress = False
-            for equation in left:
+            for equation in equations:
+                if isinstance(equation.right, Aggregate):
+                    continue
                 for one, other in ((equation.left, equation.right), (equation.right, equation.left)):
                     if isinstance(one, Variable) and one.name not in bound and set(variables(other)) <= bound:
                         definitions[one.name] = other
                         bound.add(one.name)
-                        left.remove(equation)
+                        equations.remove(equation)
                         progress = True
                         break
                 if progress:
                     break
-        return left
+            if progress:
+                continue
+            for equation in equations:
+                node = equation.right
+                if isinstance(node, Aggregate) and names.intersection(variables(node)) <= bound:
+                    name = variables(equation.left)[0]
+                    if name in bound:
+                        name = self.fresh(node.function)
+                        filters.append(replace(equation, right=Variable(name)))
+                    bound.add(name)
+                    results.append((name, node))
+                    equations.remove(equation)
+                    progress = True
+                    break
+        filters += [c for c in literals if isinstance(c, Comparison) and (c.op != "=" or c in equations)]
+        return results
 
     def negation(self, atom: Atom, definitions: dict[str, Expression], scope: frozenset[str]) -> Lookup:
         """`!r(x + 1, 2, _)` looks for `r(d, _'1, _)` with `_'1 = 2` and the outer definition `d := x + 1`."""
@@ -193,3 +206,10 @@ class _Normaliser:
         needs = tuple(n for n in variables(node) if n in scope)
         body, target = self.body(node.body, node.target, scope)
         return Lookup(node.function, target, body, result, needs, node.type or "any")
+
+
+def _names_outside(literal: Literal) -> list[str]:
+    """The variables of a literal that are not inside an aggregate."""
+    if isinstance(literal, Comparison) and isinstance(literal.right, Aggregate):
+        return variables(literal.left)
+    return variables(literal)

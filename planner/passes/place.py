@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 from operators.expr import Col, Expr
-from planner.draft import Draft
+from planner.draft import UNIT, Draft
 from planner.passes.stratify import inputs_of
 from planner.plan import BROADCAST, GroupRule, Input, JoinRule, LookupRule, MapRule, Placement, PlanRule, RelationPlan
 
@@ -19,9 +19,12 @@ def place(draft: Draft) -> Draft:
 
     The rule of thumb is to ship nothing that is already at home. Both sides of a join must be hashed on
     corresponding key columns. Preferred are columns on which both sides are at home, then the side that is in the
-    recursion (its tuples are many and come again and again), then either, else the first key column. The
-    auxiliaries live where the rule that reads them wants them, so the rules are placed from the head of each
-    program rule down to its atoms. An empty key is a product: the smaller side goes to every partition.
+    recursion (its tuples are many and come again and again), then either, else the first key column. A side
+    of a single tuple goes to every partition, and the other stays where it is. So does the smaller side of a
+    product, where there is no key.
+
+    Rules are placed from the head of each program rule down to its atoms: an auxiliary lives where the rule that
+    reads it wants it, or, if that one does not mind, where it is made.
 
     >>> from planner.show import before_and_after
     >>> before_and_after(place, "r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y).")
@@ -31,25 +34,44 @@ def place(draft: Draft) -> Draft:
     r :- e[by y], r[home], probe e
     """
     work = _Placer(draft)
-    placed = {id(rule): work.rule(rule) for rule in reversed(draft.rules)}
-    rules = tuple(placed[id(rule)] for rule in draft.rules)
-    by_id = {rule.id: rule for rule in rules}
-    strata = tuple(replace(s, rules=tuple(by_id[rule.id] for rule in s.rules)) for s in draft.strata)
-    return replace(draft, rules=rules, strata=strata, relations=work.relations)
+    for rule in reversed(draft.rules):
+        work.place(rule)
+    placed = {rule.id: work.at_home(rule) for rule in work.placed.values()}
+    strata = tuple(replace(s, rules=tuple(placed[rule.id] for rule in s.rules)) for s in draft.strata)
+    return replace(
+        draft, rules=tuple(placed[rule.id] for rule in draft.rules), strata=strata, relations=work.relations
+    )
+
+
+HOME: Placement = (-1,)
+"""At home, wherever that will be: stands for the partition columns of a relation that are still open."""
 
 
 class _Placer:
-    """`relations` gets the partition columns of auxiliaries as they are settled; `open` are those that are not."""
+    """`relations` gets the partition columns of auxiliaries as they are settled; `open` are those that are not.
+
+    `small` are the relations of a few tuples at most: totals, and the answers to lookups without a key.
+    """
 
     def __init__(self, draft: Draft) -> None:
         self.relations: dict[str, RelationPlan] = dict(draft.relations)
         self.sizes = draft.sizes
         self.open = {name for name, r in draft.relations.items() if r.kind == "auxiliary"}
         self.lookups = {rule.head: rule for rule in draft.rules if isinstance(rule, LookupRule)}
-        self.done: dict[str, LookupRule] = {}
-        self.component = {
-            name: s.index for s in draft.strata if s.method == "absorption" for name in s.relations
-        }
+        self.groups = {rule.head for rule in draft.rules if isinstance(rule, GroupRule)}
+        self.placed: dict[str, PlanRule] = {}
+        self.component = {name: s.index for s in draft.strata if s.method == "absorption" for name in s.relations}
+        self.small = {UNIT}
+        for stratum in draft.strata:
+            if stratum.method == "counting" and all(self._is_small(rule) for rule in stratum.rules):
+                self.small.update(stratum.relations)
+
+    def _is_small(self, rule: PlanRule) -> bool:
+        if isinstance(rule, GroupRule) and not rule.group:
+            return True
+        if isinstance(rule, LookupRule):
+            return not rule.left.key
+        return all(source.relation in self.small for source in inputs_of(rule))
 
     # --- relations
 
@@ -65,40 +87,59 @@ class _Placer:
     def home(self, name: str) -> tuple[int, ...]:
         return self.relations[name].partition
 
+    def keeps_together(self, side: Input) -> tuple[int, ...] | None:
+        """The positions in the key of a side's partition columns, if they are settled and all in the key."""
+        at_home = self.home(side.relation)
+        if side.relation in self.open or not at_home or not set(at_home) <= set(side.key):
+            return None
+        return tuple(side.key.index(c) for c in at_home)
+
     # --- rules
 
-    def rule(self, rule: PlanRule) -> PlanRule:
-        if isinstance(rule, LookupRule):
-            return self.lookup(rule)
+    def place(self, rule: PlanRule) -> None:
+        if rule.id in self.placed:
+            return
         for source in inputs_of(rule):
             if source.relation in self.lookups:  # answers live where they are made
-                self.lookup(self.lookups[source.relation])
+                self.place(self.lookups[source.relation])
         if isinstance(rule, MapRule):
-            return replace(rule, input=self.map(rule))
-        if isinstance(rule, GroupRule):
-            return replace(rule, input=self.group(rule))
-        return self.join(rule)
+            self.placed[rule.id] = self.map(rule)
+        elif isinstance(rule, GroupRule):
+            self.placed[rule.id] = replace(rule, input=self.group(rule))
+        elif isinstance(rule, JoinRule):
+            self.placed[rule.id] = self.join(rule)
+        else:
+            self.placed[rule.id] = self.lookup(rule)
 
-    def map(self, rule: MapRule) -> Input:
+    def at_home(self, rule: PlanRule) -> PlanRule:
+        """The placed rule with `HOME` written out."""
+
+        def written(source: Input) -> Input:
+            return replace(source, at=self.home(source.relation)) if source.at == HOME else source
+
+        if isinstance(rule, MapRule):
+            return replace(rule, input=written(rule.input))
+        return replace(rule, left=written(rule.left), right=written(rule.right)) if isinstance(rule, JoinRule) else rule
+
+    def map(self, rule: MapRule) -> MapRule:
         """One tuple at a time, at home. An auxiliary's home is best where the head's will be."""
         name = rule.input.relation
-        wanted = [rule.outputs[c] for c in self.home(rule.head)]
-        first = (0,) if self.relations[name].arity else ()
-        self.settle(name, tuple(e.index for e in wanted if isinstance(e, Col)) if _all_columns(wanted) else first)
-        return replace(rule.input, at=self.home(name))
+        if rule.head in self.open:
+            self.made(rule.head, rule.outputs, [self.home(name)] if name not in self.open else [])
+        wanted = _columns([rule.outputs[c] for c in self.home(rule.head)])
+        if wanted is not None and name not in self.groups:
+            self.settle(name, wanted)
+        return replace(rule, input=replace(rule.input, at=HOME))
 
     def group(self, rule: GroupRule) -> Input:
         """A group meets on one partition: hashed by group columns, best by those that place the head too."""
         name = rule.input.relation
-        if not rule.group:
-            self.settle(name, ())
-            return replace(rule.input, at=())
+        if rule.head in self.open:
+            first = [i for i, k in enumerate(rule.layout) if k < len(rule.group)][:1]
+            self.settle(rule.head, tuple(first))
         entries = [rule.group[k] for c in self.home(rule.head) if (k := rule.layout[c]) < len(rule.group)]
         plain = [e.index for e in rule.group if isinstance(e, Col)]
-        if entries and _all_columns(entries):
-            at = tuple(e.index for e in entries if isinstance(e, Col))
-        else:
-            at = tuple(plain[:1])
+        at = _columns(entries) or tuple(plain[:1])
         if name not in self.open and self.home(name) and set(self.home(name)) <= set(plain):
             at = self.home(name)
         self.settle(name, at)
@@ -106,46 +147,63 @@ class _Placer:
 
     def join(self, rule: JoinRule) -> JoinRule:
         left, right = rule.left, rule.right
-        if not left.key:
-            left_at, right_at = self.product(rule)
-        else:
-            chosen = self.columns(left, right, 1 if self.recursive(right.relation, rule.head) else 0)
-            left_at, right_at = tuple(left.key[i] for i in chosen), tuple(right.key[i] for i in chosen)
-            self.settle(left.relation, left_at)
-            self.settle(right.relation, right_at)
+        left_at, right_at = self.sides(rule)
+        if rule.head in self.open:
+            width = self.relations[left.relation].arity
+            places = [at for at in (left_at, _shifted(right_at, width)) if at not in (BROADCAST, HOME)]
+            self.made(rule.head, rule.outputs, places)
         placed = replace(rule, left=replace(left, at=left_at), right=replace(right, at=right_at))
         return replace(placed, probe=self.probe(placed))
 
-    def columns(self, left: Input, right: Input, preferred: int) -> tuple[int, ...]:
-        """Positions in the key on which both sides are hashed; `preferred` is the side to keep at home."""
+    def sides(self, rule: JoinRule) -> tuple[Placement, Placement]:
+        """Where a join meets its two sides."""
+        left, right = rule.left, rule.right
+        small = [side.relation in self.small for side in (left, right)]
+        if not left.key:
+            return self.product(rule, 0 if self.weight(left, rule.head) > self.weight(right, rule.head) else 1)
+        chosen, at_home = self.columns(left, right, 1 if self.recursive(right.relation, rule.head) else 0)
+        if not at_home and small[0] != small[1]:
+            return self.product(rule, 0 if small[0] else 1)
+        left_at, right_at = tuple(left.key[i] for i in chosen), tuple(right.key[i] for i in chosen)
+        self.settle(left.relation, left_at)
+        self.settle(right.relation, right_at)
+        return left_at, right_at
+
+    def columns(self, left: Input, right: Input, preferred: int) -> tuple[tuple[int, ...], bool]:
+        """Positions in the key on which both sides are hashed, and whether both are then at home.
+
+        `preferred` is the side to keep at home if only one can be.
+        """
         sides = [left, right]
-        options: dict[int, tuple[int, ...]] = {}
-        for i, side in enumerate(sides):
-            at_home = self.home(side.relation)
-            if side.relation not in self.open and at_home and set(at_home) <= set(side.key):
-                options[i] = tuple(side.key.index(c) for c in at_home)
+        options = {i: chosen for i, side in enumerate(sides) if (chosen := self.keeps_together(side)) is not None}
         for chosen in options.values():
             if all(s.relation in self.open or tuple(s.key[i] for i in chosen) == self.home(s.relation) for s in sides):
-                return chosen
-        return next((options[i] for i in (preferred, 1 - preferred) if i in options), (0,))
+                return chosen, True
+        both_open = left.relation in self.open and right.relation in self.open
+        return next((options[i] for i in (preferred, 1 - preferred) if i in options), (0,)), both_open
 
-    def product(self, rule: JoinRule) -> tuple[Placement, Placement]:
-        """Broadcast a lookup's answer, else what is not in the recursion, else the side made of more conditions."""
+    def weight(self, side: Input, head: str) -> tuple[bool, bool, int]:
+        """What speaks for a side of a product to be the one that is shipped: few tuples, and not the recursion's."""
+        name = side.relation
+        return name in self.small, not self.recursive(name, head), self.sizes.get(name, 1)
 
-        def weight(source: Input) -> tuple[bool, bool, int]:
-            name = source.relation
-            return name in self.lookups, not self.recursive(name, rule.head), self.sizes.get(name, 1)
+    def product(self, rule: JoinRule, shipped: int) -> tuple[Placement, Placement]:
+        """One side goes to every partition, the other stays: at the head's home, if that is one of its columns."""
+        stays = rule.right if shipped == 0 else rule.left
+        offset = self.relations[rule.left.relation].arity if shipped == 0 else 0
+        if rule.head not in self.open and stays.relation in self.open:
+            wanted = _columns([rule.outputs[c] for c in self.home(rule.head)])
+            if wanted and all(0 <= c - offset < self.relations[stays.relation].arity for c in wanted):
+                self.settle(stays.relation, tuple(c - offset for c in wanted))
+        at = HOME if stays.relation in self.open else self.home(stays.relation)
+        return (BROADCAST, at) if shipped == 0 else (at, BROADCAST)
 
-        shipped, stays = (rule.left, rule.right) if weight(rule.left) > weight(rule.right) else (rule.right, rule.left)
-        outputs = [rule.outputs[c] for c in self.home(rule.head)]
-        offset = 0 if stays is rule.left else self.relations[rule.left.relation].arity
-        arity = self.relations[stays.relation].arity
-        kept = [e.index - offset for e in outputs if isinstance(e, Col) and offset <= e.index < offset + arity]
-        default = (0,) if arity else ()
-        self.settle(stays.relation, tuple(kept) if kept and len(kept) == len(outputs) else default)
-        self.settle(shipped.relation, (0,) if self.relations[shipped.relation].arity else ())
-        stay_at: Placement = self.home(stays.relation)
-        return (stay_at, BROADCAST) if stays is rule.left else (BROADCAST, stay_at)
+    def made(self, head: str, outputs: Sequence[Expr], places: Sequence[Placement]) -> None:
+        """Let an open auxiliary live where it is made, if its columns tell where that is."""
+        for place in places:
+            if all(Col(c) in outputs for c in place if isinstance(c, int)):
+                self.settle(head, tuple(outputs.index(Col(c)) for c in place if isinstance(c, int)))
+        self.settle(head, (0,) if outputs else ())
 
     def probe(self, rule: JoinRule) -> Literal["left", "right"]:
         """The side outside the recursion, else the one of which the head fixes more columns."""
@@ -159,34 +217,29 @@ class _Placer:
 
     def lookup(self, rule: LookupRule) -> LookupRule:
         """Each key asks on one partition; the inner rows are there too, or everywhere."""
-        if rule.head in self.done:
-            return self.done[rule.head]
-        for source in inputs_of(rule):
-            if source.relation in self.lookups:
-                self.lookup(self.lookups[source.relation])
         left, inner = rule.left, rule.inner
+        left_at: tuple[int, ...]
         inner_at: Placement
         if inner.key:
-            chosen = self.columns(replace(left, key=left.key[: len(inner.key)]), inner, 0)
+            chosen, _ = self.columns(replace(left, key=left.key[: len(inner.key)]), inner, 0)
             inner_at = tuple(inner.key[i] for i in chosen)
         elif left.key:
-            at_home = self.home(left.relation)
-            known = left.relation not in self.open and bool(at_home) and set(at_home) <= set(left.key)
-            chosen = tuple(left.key.index(c) for c in at_home) if known else (0,)
-            inner_at = BROADCAST
+            chosen, inner_at = self.keeps_together(left) or (0,), BROADCAST
         else:
             chosen, inner_at = (), ()
         left_at = tuple(left.key[i] for i in chosen)
         self.settle(left.relation, left_at)
         if inner_at != BROADCAST:
             self.settle(inner.relation, inner_at)
-        else:
-            self.settle(inner.relation, (0,) if self.relations[inner.relation].arity else ())
         self.settle(rule.head, chosen)
-        placed = replace(rule, left=replace(left, at=left_at), inner=replace(inner, at=inner_at))
-        self.done[rule.head] = placed
-        return placed
+        return replace(rule, left=replace(left, at=left_at), inner=replace(inner, at=inner_at))
 
 
-def _all_columns(expressions: Iterable[Expr]) -> bool:
-    return all(isinstance(e, Col) for e in expressions)
+def _columns(expressions: Sequence[Expr]) -> tuple[int, ...] | None:
+    """The columns that the expressions are, if all of them are plain columns."""
+    found = tuple(e.index for e in expressions if isinstance(e, Col))
+    return found if len(found) == len(expressions) else None
+
+
+def _shifted(at: Placement, by: int) -> Placement:
+    return at if at in (BROADCAST, HOME) else tuple(c + by for c in at if isinstance(c, int))

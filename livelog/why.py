@@ -1,0 +1,163 @@
+"""Why a tuple is in a view: the facts of one derivation.
+
+In a recursive component the tuple's annotation tells at once. In the other strata derivations are only
+counted, so one is searched for, rule by rule, among the tuples that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from livelog.runtime.component import Component
+from livelog.runtime.local import LocalRuntime
+from livelog.values import sort_rows
+from operators.expr import Col, Expr
+from operators.kernels import condition, key_of, row_function
+from operators.partition import Router
+from planner.plan import GroupRule, JoinRule, LookupRule, MapRule
+
+__all__ = ["Explainer"]
+
+Tuple = tuple[Any, ...]
+Fact = tuple[str, Tuple]
+
+
+class Explainer:
+    """Explains tuples of one runtime's views, as they are now."""
+
+    def __init__(self, runtime: LocalRuntime) -> None:
+        self._runtime = runtime
+        self._plan = runtime.plan
+        self._seen: set[Fact] = set()
+        self._facts: dict[str, set[Tuple]] = {}
+
+    def why(self, relation: str, t: Tuple) -> list[Fact]:
+        """The facts of one derivation, sorted. The tuple must be there."""
+        stack: list[Fact] = [(relation, t)]
+        while stack:
+            fact = stack.pop()
+            if fact in self._seen:
+                continue
+            self._seen.add(fact)
+            if self._plan.relations[fact[0]].kind == "base":
+                # facts of a relation that also has rules are kept apart under a name of their own
+                self._facts.setdefault(fact[0].removesuffix("#facts"), set()).add(fact[1])
+            else:
+                stack.extend(self._parents(*fact))
+        return [(name, row) for name in sorted(self._facts) for row in sort_rows(self._facts[name])]
+
+    def _parents(self, relation: str, t: Tuple) -> list[Fact]:
+        """Tuples of lower strata that suffice for a tuple."""
+        producer = self._runtime.workers[0].producer(relation)
+        assert producer is not None
+        if isinstance(producer, Component) and not self._is_answer(producer, relation):
+            return self._by_annotation(producer.stratum.index, relation, t)
+        # an auxiliary under an aggregate counts its derivations: there, one of them is not enough
+        every = self._plan.relations[relation].weighted
+        parents: list[Fact] = []
+        for rule in producer.stratum.rules:
+            if rule.head == relation:
+                parents += self._by_rule(rule, t, every)
+                if parents and not every:
+                    break
+        return parents
+
+    @staticmethod
+    def _is_answer(component: Component, relation: str) -> bool:
+        return any(rule.head == relation for _, rule in component.lookups)
+
+    def _by_annotation(self, stratum: int, relation: str, t: Tuple) -> list[Fact]:
+        workers = self._runtime.workers
+        owner = Router(self._plan.relations[relation].partition, len(workers))(t)
+        component = workers[owner].strata[stratum]
+        assert isinstance(component, Component)
+        variables = component.derivation(relation, t)
+        return [fact for w in workers for fact in w.strata[stratum].named(variables)]  # type: ignore[union-attr]
+
+    def _by_rule(self, rule: Any, t: Tuple, every: bool) -> list[Fact]:
+        """The tuples that a rule of a counting stratum derives `t` from, once or in every way; none if not at all."""
+        if isinstance(rule, (MapRule, JoinRule)):
+            ways = self._mapped(rule, t) if isinstance(rule, MapRule) else self._joined(rule, t)
+            return [fact for way in (ways if every else islice(ways, 1)) for fact in way]
+        if isinstance(rule, GroupRule):
+            return self._grouped(rule, t)
+        assert isinstance(rule, LookupRule)
+        return self._looked_up(rule, t)
+
+    def _mapped(self, rule: MapRule, t: Tuple) -> Iterator[list[Fact]]:
+        name = rule.input.relation
+        holds, outputs = _where(rule.where, self._arity(name)), row_function(rule.outputs, self._arity(name))
+        for row in self._agreeing(name, rule.outputs, t, 0):
+            if holds(row) and outputs(row) == t:
+                yield [(name, row)]
+
+    def _joined(self, rule: JoinRule, t: Tuple) -> Iterator[list[Fact]]:
+        left, right = rule.left.relation, rule.right.relation
+        width = self._arity(left)
+        holds = _where(rule.where, width + self._arity(right))
+        outputs = row_function(rule.outputs, width + self._arity(right))
+        by_key: dict[Any, list[Tuple]] = {}
+        key = key_of(rule.right.key)
+        for row in self._agreeing(right, rule.outputs, t, width):
+            by_key.setdefault(key(row), []).append(row)
+        key = key_of(rule.left.key)
+        for row in self._agreeing(left, rule.outputs, t, 0):
+            for partner in by_key.get(key(row), ()):
+                both = row + partner
+                if holds(both) and outputs(both) == t:
+                    yield [(left, row), (right, partner)]
+
+    def _grouped(self, rule: GroupRule, t: Tuple) -> list[Fact]:
+        """The rows of the group; one of them is enough where all aggregates are the same extreme's."""
+        name = rule.input.relation
+        width = len(rule.group)
+        wanted = {rule.layout[i]: value for i, value in enumerate(t)}
+        holds, group = _where(rule.where, self._arity(name)), row_function(rule.group, self._arity(name))
+        rows = [r for r in self._runtime.rows(name) if holds(r)]
+        rows = [r for r in rows if all(group(r)[i] == wanted[i] for i in range(width) if i in wanted)]
+        (function, argument), *others = rule.aggregates
+        if function in ("min", "max") and not others and argument is not None:
+            value = row_function((argument,), self._arity(name))
+            rows = [r for r in rows if value(r)[0] == wanted[width]][:1]
+        return [(name, r) for r in rows]
+
+    def _looked_up(self, rule: LookupRule, t: Tuple) -> list[Fact]:
+        """The rows that an answer is about: none for absence."""
+        if rule.function == "absent":
+            return []
+        name = rule.inner.relation
+        width = len(rule.left.key)
+        key = t[:width]
+        holds = condition(rule.where, width)
+        match = [(i, c) for i, c in enumerate(rule.inner.key)]
+        rows = [
+            r
+            for r in self._runtime.rows(name)
+            if all(key[i] == r[c] for i, c in match) and (holds is None or holds(key, r))
+        ]
+        if rule.function in ("min", "max") and rule.value is not None:
+            value = row_function((rule.value,), width + self._arity(name))
+            rows = [r for r in rows if value(key + r)[0] == t[width]][:1]
+        return [(name, r) for r in rows]
+
+    def _agreeing(self, relation: str, outputs: tuple[Expr, ...], t: Tuple, offset: int) -> Iterator[Tuple]:
+        """The tuples of an input that agree with the head in the columns that the rule copies."""
+        arity = self._arity(relation)
+        fixed = [
+            (e.index - offset, t[i])
+            for i, e in enumerate(outputs)
+            if isinstance(e, Col) and offset <= e.index < offset + arity
+        ]
+        for row in self._runtime.rows(relation):
+            if all(row[c] == value for c, value in fixed):
+                yield row
+
+    def _arity(self, relation: str) -> int:
+        return self._plan.relations[relation].arity
+
+
+def _where(where: Iterable[Expr], arity: int) -> Any:
+    holds = condition(tuple(where), arity)
+    return (lambda row: True) if holds is None else (lambda row: holds(row, ()))

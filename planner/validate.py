@@ -1,0 +1,192 @@
+"""Is a plan one that can be run? What the engine takes for granted, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from operators.expr import Col, Expr, columns
+from planner.passes.stratify import inputs_of
+from planner.plan import (
+    BROADCAST,
+    GroupRule,
+    Input,
+    JoinRule,
+    LookupRule,
+    MapRule,
+    Plan,
+    PlanRule,
+    RelationPlan,
+    Stratum,
+)
+
+__all__ = ["check", "problems"]
+
+
+def check(plan: Plan) -> Plan:
+    """The plan itself; AssertionError, with all that is wrong, if the planner broke a promise."""
+    found = list(problems(plan))
+    assert not found, "the planner made a plan that cannot be run:\n  " + "\n  ".join(found)
+    return plan
+
+
+def problems(plan: Plan) -> Iterator[str]:
+    """What is wrong with a plan, a sentence each.
+
+    >>> list(problems(Plan({}, (), ("r",), {}, {})))
+    ['output r is not a relation']
+    """
+    for name in plan.outputs:
+        if name not in plan.relations:
+            yield f"output {name} is not a relation"
+    for name, rows in plan.facts.items():
+        if name not in plan.relations or plan.relations[name].kind != "base":
+            yield f"facts of {name}, which is not a base relation"
+        elif any(len(row) != plan.relations[name].arity for row in rows):
+            yield f"a fact of {name} has the wrong number of columns"
+    yield from _relations(plan)
+    yield from _strata(plan)
+    for stratum in plan.strata:
+        for rule in stratum.rules:
+            for problem in _rule(plan, rule):
+                yield f"{rule.id}: {problem}"
+
+
+def _relations(plan: Plan) -> Iterator[str]:
+    for name, relation in plan.relations.items():
+        if relation.name != name or len(relation.types) != relation.arity:
+            yield f"{name} does not describe itself"
+        if not _within((*relation.partition, *relation.key), relation.arity):
+            yield f"{name}: partition or key columns out of range"
+        if relation.key and not set(relation.partition) <= set(relation.key):
+            yield f"{name}: one key may be on several partitions"
+        selection = relation.selection
+        if selection and not _within((*selection.group, *(c for c, _ in selection.values)), relation.arity):
+            yield f"{name}: selection columns out of range"
+
+
+def _strata(plan: Plan) -> Iterator[str]:
+    done = {name for name, r in plan.relations.items() if r.kind == "base"}
+    ids: set[str] = set()
+    for i, stratum in enumerate(plan.strata):
+        if stratum.index != i:
+            yield f"stratum {stratum.index} stands at {i}"
+        if again := done & set(stratum.relations):
+            yield f"{sorted(again)} defined twice"
+        yield from _stratum(plan, stratum, done)
+        done |= set(stratum.relations)
+        for rule in stratum.rules:
+            if rule.id in ids:
+                yield f"two rules are called {rule.id}"
+            ids.add(rule.id)
+    for name in plan.relations.keys() - done:
+        yield f"nothing defines {name}"
+
+
+def _stratum(plan: Plan, stratum: Stratum, done: set[str]) -> Iterator[str]:
+    members = set(stratum.relations)
+    read = {source.relation for rule in stratum.rules for source in inputs_of(rule)}
+    where = f"stratum {stratum.index}"
+    if read - members != set(stratum.inputs):
+        yield f"{where}: its inputs are {sorted(read - members)}"
+    if late := read - members - done:
+        yield f"{where} reads {sorted(late)}, which come later"
+    if {rule.head for rule in stratum.rules} != members:
+        yield f"{where}: rules and relations do not match"
+    recursive = bool(read & members)
+    if recursive != (stratum.method == "absorption") or (not recursive and len(members) > 1):
+        yield f"{where}: the method does not fit"
+    if recursive:
+        if any(plan.relations[m].weighted for m in members & plan.relations.keys()):
+            yield f"{where}: weights in a recursive component"
+        for rule in stratum.rules:
+            if isinstance(rule, GroupRule):
+                yield f"{where}: groups in a recursive component"
+            if isinstance(rule, LookupRule) and rule.inner.relation in members:
+                yield f"{where}: {rule.id} looks up what is not complete yet"
+
+
+def _rule(plan: Plan, rule: PlanRule) -> Iterator[str]:
+    sources = inputs_of(rule)
+    if any(s.relation not in plan.relations for s in sources) or rule.head not in plan.relations:
+        yield "a relation is missing"
+        return
+    head = plan.relations[rule.head]
+    for source in sources:
+        arity = plan.relations[source.relation].arity
+        if not _within(source.key, arity) or (source.at != BROADCAST and not _within(source.at, arity)):
+            yield f"key or placement of {source.relation} out of range"
+    width = sum(plan.relations[s.relation].arity for s in sources)
+    if isinstance(rule, LookupRule):
+        width = len(rule.left.key) + plan.relations[rule.inner.relation].arity
+    if not _within((c for e in _expressions(rule) for c in columns(e)), width):
+        yield "an expression reads a column that is not there"
+    if isinstance(rule, (MapRule, JoinRule)) and len(rule.outputs) != head.arity:
+        yield "the outputs are not the columns of the head"
+    if isinstance(rule, MapRule):
+        if rule.input.at != plan.relations[rule.input.relation].partition:
+            yield "its input is not met at home"
+    elif isinstance(rule, JoinRule):
+        yield from _join(rule)
+    elif isinstance(rule, GroupRule):
+        yield from _group(rule, head)
+    else:
+        yield from _lookup(rule, head.partition, head.arity)
+
+
+def _expressions(rule: PlanRule) -> Iterator[Expr]:
+    yield from rule.where
+    if isinstance(rule, (MapRule, JoinRule)):
+        yield from rule.outputs
+    elif isinstance(rule, GroupRule):
+        yield from rule.group
+        yield from (e for _, e in rule.aggregates if e is not None)
+    elif rule.value is not None:
+        yield rule.value
+
+
+def _join(rule: JoinRule) -> Iterator[str]:
+    if len(rule.left.key) != len(rule.right.key):
+        yield "the keys have different lengths"
+    elif not rule.left.key:
+        if (rule.left.at == BROADCAST) == (rule.right.at == BROADCAST):
+            yield "a product ships one side everywhere"
+    elif not _together(rule.left, rule.right, len(rule.left.key)):
+        yield "the two sides do not meet"
+
+
+def _group(rule: GroupRule, head: RelationPlan) -> Iterator[str]:
+    plain = {e.index for e in rule.group if isinstance(e, Col)}
+    if rule.input.at == BROADCAST or not set(rule.input.at) <= plain:
+        yield "a group may be on several partitions"
+    if sorted(rule.layout) != list(range(len(rule.group) + len(rule.aggregates))) or len(rule.layout) != head.arity:
+        yield "the layout does not fill the head"
+    elif any(rule.layout[c] >= len(rule.group) for c in head.partition):
+        yield "the head is partitioned by a result"
+
+
+def _lookup(rule: LookupRule, partition: tuple[int, ...], arity: int) -> Iterator[str]:
+    matched = len(rule.inner.key)
+    if len(rule.left.key) < matched:
+        yield "the inner key is longer than the key"
+        return
+    if arity != len(rule.left.key) + (rule.function != "absent"):
+        yield "the head is not key and value"
+    home = tuple(rule.left.key[i] for i in partition if i < len(rule.left.key))
+    if rule.left.at != home:
+        yield "the answers are not at home where they are made"
+    left = Input(rule.left.relation, rule.left.at, rule.left.key[:matched])
+    everywhere = rule.inner.at == BROADCAST
+    if not everywhere and (rule.left.at or rule.inner.at) and not _together(left, rule.inner, matched):
+        yield "keys and inner rows do not meet"
+
+
+def _together(left: Input, right: Input, length: int) -> bool:
+    """Whether two sides are hashed on corresponding columns of their keys."""
+    if left.at == BROADCAST or right.at == BROADCAST:
+        return True
+    pairs = {(left.key[i], right.key[i]) for i in range(length)}
+    return len(left.at) == len(right.at) and all(pair in pairs for pair in zip(left.at, right.at, strict=True))
+
+
+def _within(indexes: Iterable[int], limit: int) -> bool:
+    return all(0 <= i < limit for i in indexes)

@@ -1,0 +1,166 @@
+"""The numbered examples: they print what their expected.txt says, in every way to evaluate, and that is right."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pytest
+
+import livelog
+from livelog.cli import main
+from livelog.io.facts import load_facts
+from livelog.io.updates import read_script
+from tests.oracle import Base, evaluate
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*.dl"))
+SCRIPTED = [name for name in NAMES if (EXAMPLES / name / "updates.txt").exists()]
+ENDLESS = {"02_costs", "04_shortest_paths"}  # naive evaluation would not end: they are checked in another way
+
+
+def options(name: str) -> dict[str, Any]:
+    """The functions and aggregates that a Python program beside an example registers."""
+    path = EXAMPLES / f"{name}.py"
+    if not path.exists():
+        return {}
+    module = module_of(path)
+    return {"functions": {"km": module.km, "initials": module.initials}, "aggregates": {"median": module.median}}
+
+
+def module_of(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location("example", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def states(name: str, **how: Any) -> Iterator[livelog.Session]:
+    """A session over an example after its facts, and after each transaction of its updates."""
+    with livelog.open(EXAMPLES / f"{name}.dl", facts=EXAMPLES / name, **options(name), **how) as session:
+        yield session
+        script = EXAMPLES / name / "updates.txt"
+        if script.exists():
+            with script.open() as lines:
+                for transaction in read_script(lines):
+                    with session.transaction() as tx:
+                        transaction.apply(tx)
+                    yield session
+
+
+def test_they_are_numbered_and_grow() -> None:
+    assert [int(name[:2]) for name in NAMES] == list(range(1, 11))
+    for name in NAMES:
+        text = (EXAMPLES / f"{name}.dl").read_text()
+        assert text.startswith(f"// {int(name[:2])}. ") and (EXAMPLES / name).is_dir()
+    rules = [(EXAMPLES / f"{name}.dl").read_text().count(":-") for name in NAMES]
+    assert all(a <= b + 2 for a, b in pairwise(rules)), rules
+
+
+@pytest.mark.parametrize("name", SCRIPTED)
+def test_expected(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`livelog run` prints the file; LIVELOG_UPDATE=1 writes it anew."""
+    monkeypatch.chdir(EXAMPLES.parent)
+    folder = f"examples/{name}"
+    assert main(["run", f"{folder}.dl", "-F", folder, "--updates", f"{folder}/updates.txt", "--initial"]) == 0
+    printed = capsys.readouterr().out
+    expected = EXAMPLES / name / "expected.txt"
+    if os.environ.get("LIVELOG_UPDATE"):
+        expected.write_text(printed)
+    assert printed == expected.read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "how",
+    [{"strategy": "recompute"}, {"ship": "lazy", "partitions": 3, "seed": 7}, {"ship": "eager"}, {"partitions": 4}],
+    ids=["recompute", "lazy", "eager", "demand"],
+)
+def test_every_way_to_evaluate_agrees(name: str, how: dict[str, Any]) -> None:
+    for plain, other in zip(states(name), states(name, **how), strict=True):
+        for relation in plain.program.outputs:
+            assert list(plain[relation]) == list(other[relation])
+
+
+@pytest.mark.parametrize("name", [name for name in SCRIPTED if name not in ENDLESS])
+def test_the_oracle_agrees(name: str) -> None:
+    for step, session in enumerate(states(name)):
+        if step == 0:
+            base = Base(session.program)
+            base.load(dict(load_facts(session.program, EXAMPLES / name)))
+            lines = (EXAMPLES / name / "updates.txt").read_text().splitlines()
+            script = list(read_script(lines))
+        else:
+            for operation in script[step - 1].operations:
+                if operation.op == "@":
+                    base.apply([("advance", operation.time)])
+                else:
+                    kind = "insert" if operation.op == "+" else "delete"
+                    base.apply([(kind, operation.relation, operation.row)])
+        expected = evaluate(session.program, base.facts())
+        for relation in session.program.outputs:
+            assert set(session[relation]) == set(expected[relation]), relation
+
+
+def best_paths(graph: nx.DiGraph, weight: str | None) -> dict[tuple[str, str], tuple[int, set[tuple[str, ...]]]]:
+    """For each pair the least cost of a path with at least one link, and all paths that have it."""
+    found: dict[tuple[str, str], tuple[int, set[tuple[str, ...]]]] = {}
+    for x in graph:
+        for y in graph:
+            best: tuple[int, set[tuple[str, ...]]] | None = None
+            for z in graph[x]:
+                if not nx.has_path(graph, z, y):
+                    continue
+                for rest in nx.all_shortest_paths(graph, z, y, weight=weight):
+                    path = (x, *rest)
+                    cost = sum(graph[a][b]["cost"] if weight else 1 for a, b in pairwise(path))
+                    if best is None or cost < best[0]:
+                        best = (cost, {path})
+                    elif cost == best[0]:
+                        best[1].add(path)
+            if best is not None:
+                found[x, y] = best
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(ENDLESS))
+def test_shortest_paths(name: str) -> None:
+    for session in states(name):
+        graph = nx.DiGraph()
+        for x, y, cost in session["link"]:
+            graph.add_edge(x, y, cost=cost)
+        cheapest, fewest = best_paths(graph, "cost"), best_paths(graph, None)
+        costs = {(x, y, cost) for (x, y), (cost, _) in cheapest.items()}
+        if name == "02_costs":
+            assert set(session["cheapest"]) == costs
+            continue
+        assert set(session["minCost"]) == costs
+        assert set(session["minHops"]) == {(x, y, hops) for (x, y), (hops, _) in fewest.items()}
+        cheap = {(x, y, p, c) for (x, y), (c, paths) in cheapest.items() for p in paths}
+        few = {(x, y, p, n) for (x, y), (n, paths) in fewest.items() for p in paths}
+        assert set(session["cheapestPath"]) == cheap
+        assert set(session["fewestHops"]) == few
+        both = {(*a, b[2], b[3]) for a in cheap for b in few if a[:2] == b[:2]}
+        assert set(session["shortestCheapestPath"]) == both
+
+
+def test_python_functions(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
+    module = module_of(EXAMPLES / "09_python_functions.py")
+    module.main()
+    out = capsys.readouterr().out
+    assert "  Lyon          235.5 km\n" in out and "  Geneva to Lyon: 611.0 km, was 112.2 km\n" in out
+    with module.open_session() as session:
+        roads = nx.Graph()
+        for x, y, length in session["leg"]:
+            roads.add_edge(x, y, weight=length)
+        for x, y, length in session["journey"]:
+            assert length == pytest.approx(nx.shortest_path_length(roads, x, y, weight="weight"))
+        assert len(session["journey"]) == 20

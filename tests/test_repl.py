@@ -1,0 +1,316 @@
+"""The repl: what each line does, through a pipe, and through a pseudo terminal as a person has it."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import datalog
+import livelog
+from livelog.prompt import Prompt
+from livelog.queries import parse_pattern
+from livelog.repl import Repl
+
+ROOT = Path(__file__).parents[1]
+PROGRAM = """\
+.decl link(src: symbol, dst: symbol)
+.decl seen(x: symbol) ttl(10)
+reachable(x, y) :- link(x, y).
+reachable(x, y) :- link(x, z), reachable(z, y).
+recent(x) :- seen(x).
+"""
+
+
+class Talk:
+    """A repl and what it has said."""
+
+    def __init__(self) -> None:
+        self.session = livelog.open(datalog.parse(PROGRAM, "reach.dl"))
+        self.out = io.StringIO()
+        self.repl = Repl(self.session, self.out)
+
+    def __call__(self, *lines: str) -> list[str]:
+        self.out.seek(0)
+        self.out.truncate()
+        for line in lines:
+            assert self.repl.execute(line)
+        return self.out.getvalue().splitlines()
+
+
+@pytest.fixture
+def talk() -> Talk:
+    talk = Talk()
+    talk('+link("a", "b")', '+link("b", "c")')
+    return talk
+
+
+# --- what lines mean -----------------------------------------------------------------------------------------
+
+
+def test_updates(talk: Talk) -> None:
+    assert talk('+link("c", "a")') == [f'+reachable("{x}", "{y}")' for x, y in ("aa", "ba", "bb", "ca", "cb", "cc")]
+    assert talk('-link("c", "a").')[0] == '-reachable("a", "a")'
+    assert talk('-link("c", "a")') == ["no changes"]
+    said = talk('{"op": "+", "relation": "link", "row": ["b", "d"]}')
+    assert said == ['+reachable("a", "d")', '+reachable("b", "d")']
+
+
+def test_clock(talk: Talk) -> None:
+    assert talk('+seen("x")') == ['+recent("x")']
+    assert talk("@ 9") == ["no changes"]
+    assert talk("@10") == ['-recent("x")']
+    assert talk("@1") == ["error: the clock stands at 10 and cannot go back to 1"]
+
+
+def test_a_group_is_one_transaction(talk: Talk) -> None:
+    assert talk("begin", '-link("b", "c")', '+link("a", "c")') == []
+    assert talk('?reachable("a", x)')[-1] == "2 answers"  # nothing happens before the commit
+    assert talk("commit") == ['-reachable("b", "c")']
+    assert talk("begin", '+link("c", "d")', "rollback") == ["1 update forgotten"]
+    assert talk("?link(_, \"d\")") == ["no"]
+    assert talk("begin", '+link("c", "d")', "+link(1, 2)")[0].startswith("error: link(1, 2): column `src`")
+    assert talk("begin") == ["error: a transaction is open already; commit or rollback ends it"]
+    assert talk('{"op": "commit"}') == ['+reachable("a", "d")', '+reachable("c", "d")']
+    assert talk("commit") == talk("rollback") == ["error: no transaction is open; begin starts one"]
+
+
+def test_queries(talk: Talk) -> None:
+    assert talk('?reachable("a", x)') == ['x = "b"', 'x = "c"', "2 answers"]
+    assert talk("? reachable(x, y)") == ['x = "a", y = "b"', 'x = "a", y = "c"', 'x = "b", y = "c"', "3 answers"]
+    assert talk("?reachable(x, _)") == ['x = "a"', 'x = "b"', "2 answers"]
+    assert talk("?reachable(x, x)") == ["0 answers"]
+    assert talk('?reachable("a", "c")') == ["yes"]
+    assert talk('?reachable("c", "a").') == talk('?reachable("c", _)') == ["no"]
+    assert talk("?link") == ['link("a", "b")', 'link("b", "c")', "2 tuples"]
+
+
+def test_pattern() -> None:
+    rows = [(1, "a", 1), (1, "b", 2), (2, "b", 2), (1.0, "c", (1,))]
+    assert list(parse_pattern("r(x, y, x)").bindings(rows)) == [(1, "a"), (2, "b")]
+    assert list(parse_pattern("r(1, y, _)").bindings(rows)) == [("a",), ("b",), ("c",)]
+    assert list(parse_pattern("r(_, y, [1])").bindings(rows)) == [("c",)]
+    assert list(parse_pattern("r").bindings(rows)) == rows
+    assert parse_pattern("r()").arguments == ()
+
+
+def test_why(talk: Talk) -> None:
+    assert sorted(talk('why reachable("a", "c")')) == ['  link("a", "b")', '  link("b", "c")']
+    assert talk('why link("a", "b")') == ['  link("a", "b")']
+    assert talk('why reachable("c", "a")') == ['reachable("c", "a") does not hold']
+
+
+def test_commands(talk: Talk) -> None:
+    assert talk("views") == [
+        "base  link(src: symbol, dst: symbol)  2 tuples",
+        "base  seen(x: symbol)  0 tuples",
+        "view  reachable(x: symbol, y: symbol)  3 tuples",
+        "view  recent(x: symbol)  0 tuples",
+    ]
+    assert "stratum 1" in "\n".join(talk("explain"))
+    assert talk("stats")[0].startswith("transactions")
+    assert talk("help")[0] == "updates"
+    assert talk("", "// a comment") == []
+    assert not talk.repl.execute("quit") and not talk.repl.execute(" exit ")
+
+
+def test_load(talk: Talk, tmp_path: Path) -> None:
+    script = tmp_path / "u.txt"
+    script.write_text('+link("c", "d")\n\n-link("c", "d")\n')
+    assert talk(f"load {script}")[-1] == "2 transactions applied"
+    script.write_text('+link("c", "d")\n\n+link("c")\n\n+link("d", "e")\n')
+    said = talk(f"load {script}")
+    assert f"{script}:3: error: `link` has 2 columns (src, dst), the row link(\"c\") has 1" in said
+    assert said[-1] == "note: 1 transaction applied, nothing after that"
+    assert talk('?link("c", x)') == ['x = "d"', "1 answer"]
+    assert talk("load nowhere") == ["error: cannot read 'nowhere': No such file or directory"]
+    assert talk("load") == ["error: load needs the name of an update script"]
+    script.write_bytes(b"\xff")
+    assert talk(f"load {script}") == [f"error: '{script}' is not UTF-8 text"]
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("foo", "error: not a command, an update (+ - @) or a query (?); type help"),
+        ("+link(a)", 'error: expected a value, but found the name a; a symbol is quoted: "a"'),
+        ('+lnik("a", "b")', "error: the program has no relation `lnik` to update (base relations: link, seen)"),
+        ('+reachable("a", "b")', "error: `reachable` is a view: its tuples follow from rules and cannot be updated"),
+        ("?nope(x)", "error: there is no relation nope; there are link, reachable, recent, seen"),
+        ("?reachable(x)", "error: reachable has 2 columns, not 1"),
+        ("?reachable(x", "error: expected ',' or ')', but the line ends"),
+        ("?", "error: expected the name of a relation, but the line ends"),
+        ("why", 'error: why needs a tuple: why reachable("a", "c")'),
+        ("why reachable(x)", 'error: expected a value, but found the name x; a symbol is quoted: "x"'),
+        ("why nope(1)", "error: there is no relation nope; there are link, reachable, recent, seen"),
+    ],
+)
+def test_errors_do_not_end_it(talk: Talk, line: str, error: str) -> None:
+    assert talk(line)[0] == error
+    assert talk('?reachable("a", "c")') == ["yes"]
+
+
+def test_carets_stand_under_the_mistake(talk: Talk) -> None:
+    assert talk('  +link("a", b)')[1:] == ['  +link("a", b)', "             ^"]
+    assert talk("why reachable(x)")[1:] == ["  why reachable(x)", "                ^"]
+
+
+def test_completion(talk: Talk) -> None:
+    prompt = Prompt(lambda: talk.repl.words)
+    assert [prompt.complete("re", i) for i in range(3)] == ["reachable", "recent", None]
+    assert prompt.complete("vi", 0) == "views"
+
+
+# --- through a pipe ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "reach.dl").write_text(PROGRAM)
+    return tmp_path
+
+
+def environment(place: Path, **more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(place), "TERM": "dumb", **more}
+
+
+COMMAND = [sys.executable, "-m", "livelog", "repl", "reach.dl"]
+
+
+def test_pipe(place: Path) -> None:
+    text = '+link("a", "b")\n?reachable("a", x)\nbegin\n+link("b", "c")\n'
+    done = subprocess.run(
+        COMMAND, input=text, cwd=place, env=environment(place), capture_output=True, text=True, timeout=120
+    )
+    said = ['+reachable("a", "b")', 'x = "b"', "1 answer", "1 update not committed, and forgotten"]
+    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, said, "")
+    done = subprocess.run(
+        COMMAND, input="oops\n+link(\"a\", \"b\")", cwd=place, env=environment(place), capture_output=True, text=True,
+        timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1 and done.stdout.endswith('+reachable("a", "b")\n')
+    assert not (place / ".livelog_history").exists()
+
+
+# --- through a pseudo terminal -------------------------------------------------------------------------------
+
+
+class Terminal:
+    """The repl on a pseudo terminal: `send` types, `expect` waits for what the screen should show."""
+
+    def __init__(self, place: Path, **env: str) -> None:
+        self.master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            COMMAND, cwd=place, env=environment(place, **env), stdin=slave, stdout=slave, stderr=slave,
+            start_new_session=True, preexec_fn=self._own_terminal,
+        )  # fmt: skip
+        os.close(slave)
+        self.screen = ""
+
+    @staticmethod
+    def _own_terminal() -> None:
+        # Ctrl-C reaches the process only if this is its controlling terminal.
+        import fcntl
+        import termios
+
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    def send(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def expect(self, text: str, timeout: float = 60) -> str:
+        """Everything up to and with `text`, which is then forgotten."""
+        deadline = time.monotonic() + timeout
+        while text not in self.screen:
+            ready, _, _ = select.select([self.master], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"expected {text!r}, the screen shows {self.screen!r}"
+            try:
+                data = os.read(self.master, 65536)
+            except OSError:  # how Linux says that the other side is closed
+                data = b""
+            assert data, f"expected {text!r}, the session ended with {self.screen!r}"
+            self.screen += data.decode()
+        shown, found, self.screen = self.screen.partition(text)
+        return shown + found
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        os.close(self.master)
+
+
+@pytest.fixture
+def terminal(place: Path) -> Iterator[Terminal]:
+    terminal = Terminal(place)
+    yield terminal
+    terminal.close()
+
+
+def test_terminal(terminal: Terminal, place: Path) -> None:
+    terminal.expect("reach.dl: 4 relations, 2 views. Type help for help.")
+    terminal.expect("livelog> ")
+    terminal.send('+link("a", "b")\r')
+    terminal.expect('+reachable("a", "b")\r\n')
+    terminal.expect("livelog> ")
+    terminal.send("oops\r")
+    terminal.expect("error: not a command")
+    terminal.expect("livelog> ")
+    terminal.send("begin\r")
+    terminal.expect("livelog*> ")
+    terminal.send('+link("b", "c")\rcommit\r')
+    terminal.expect('+reachable("b", "c")\r\n')
+    terminal.expect("livelog> ")
+    terminal.send('?rea\t("a", x)\r')  # the tab completes the name
+    terminal.expect('x = "c"\r\n2 answers')
+    terminal.expect("livelog> ")
+    terminal.send("some text that is not meant\x03")  # Ctrl-C cancels the line
+    terminal.expect("^C")
+    terminal.expect("livelog> ")
+    terminal.send("?reachable\r")
+    terminal.expect("3 tuples")
+    terminal.expect("livelog> ")
+    terminal.send("\x04")  # Ctrl-D ends it
+    assert terminal.process.wait(60) == 0
+    history = (place / ".livelog_history").read_text()
+    assert '+link("a", "b")' in history and "not meant" not in history
+
+
+def test_history_comes_back(place: Path) -> None:
+    for text in ('+link("a", "b")\r', "\x1b[A\r"):  # the arrow up shows the last line again
+        terminal = Terminal(place, TERM="xterm")
+        try:
+            terminal.expect("livelog> ")
+            terminal.send(text)
+            terminal.expect('+reachable("a", "b")')
+            terminal.expect("livelog> ")
+            terminal.send("quit\r" if text.startswith("+") else "\x04")
+            assert terminal.process.wait(60) == 0
+        finally:
+            terminal.close()
+        history = place / ".livelog_history"
+        history.write_text(history.read_text().replace("quit\n", ""))
+
+
+def test_colours_and_a_home_that_cannot_be_written(place: Path) -> None:
+    for env, coloured in (({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False)):
+        terminal = Terminal(place, HOME="/nonexistent", **env)
+        try:
+            terminal.expect("livelog> ")
+            terminal.send('+link("a", "b")\r')
+            shown = terminal.expect('+reachable("a", "b")')
+            assert shown.endswith('\x1b[32m+reachable("a", "b")') == coloured
+            terminal.expect("livelog> ")
+            terminal.send("quit\r")
+            assert terminal.process.wait(60) == 0
+        finally:
+            terminal.close()
