@@ -51,7 +51,8 @@ from datalog.pieces import (
     never,
     token_span,
 )
-from datalog.syntax import Trouble, blanked, explain, statement_around
+from datalog.scan import blanked, statement_around
+from datalog.syntax import Trouble, explain
 
 __all__ = ["parse"]
 

@@ -1,4 +1,4 @@
-"""Syntax errors in plain words, and where to go on reading after one.
+"""Syntax errors in plain words.
 
 Lark says which token it met and which it could have used. A person is better served by "expected `,` or `)`", by the
 usual suspects (a missing dot, a quote that was never closed, `==`), and by a caret at the place where something
@@ -8,17 +8,17 @@ is missing rather than where that was noticed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from lark import Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from datalog.ast import Source, Span
+from datalog.ast import Source
 from datalog.errors import Note, SyntaxProblem
 from datalog.report import listed, suggestion
+from datalog.scan import CLOSED_STRING, PIECE, Piece, open_comment, scan, span_of, statement_around
 
-__all__ = ["Trouble", "blanked", "explain", "statement_around"]
+__all__ = ["DIRECTIVES", "QUALIFIERS", "Trouble", "explain"]
 
 DIRECTIVES = ("decl", "input", "output", "printsize", "limitsize", "const", "type")
 QUALIFIERS = ("key", "ttl", "bag", "partition")
@@ -31,90 +31,6 @@ class Trouble:
     problem: SyntaxProblem
     start: int
     end: int
-
-
-# --- a rough look at the text --------------------------------------------------------------------------------
-
-_PIECE = re.compile(
-    r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/|/\*.*)|(?P<string>"(?:[^"\\\n]|\\[^\n])*"?)"""
-    r"""|(?P<directive>(?<![\w)\]?"])\.[a-zA-Z]\w*)|(?P<word>\d+\.\d+(?:[eE][+-]?\d+)?|[\w?]+)"""
-    r"""|(?P<mark>:-|<:|[<>!:]=|==|&&|\|\||->|<-|.)""",
-    re.DOTALL,
-)
-
-
-_CLOSED = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"')
-
-
-def _open_comment(text: str) -> bool:
-    return text.startswith("/*") and (len(text) < 4 or not text.endswith("*/"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    kind: str
-    text: str
-    start: int
-    end: int
-    first: bool  # the first on its line
-
-
-def _pieces(text: str) -> Iterator[_Piece]:
-    """The text as words, strings and marks, also where it is no program."""
-    first = True
-    for match in _PIECE.finditer(text):
-        kind = match.lastgroup or "mark"
-        if kind == "space":
-            first = first or "\n" in match[0]
-        else:
-            yield _Piece(kind, match[0], match.start(), match.end(), first)
-            first = False
-
-
-def statement_around(text: str, position: int) -> tuple[int, int]:
-    """The offsets of the statement that an error at `position` is in.
-
-    A rule ends at its dot, a directive at the end of its line; a directive at the beginning of a line always starts
-    a new one.
-
-    >>> text = "a(1). b(2 :- c. d(3)."
-    >>> start, end = statement_around(text, 10)
-    >>> text[start:end]
-    'b(2 :- c.'
-    """
-    start, depth = 0, 0
-    open_, directive = False, False
-    for piece in _pieces(text):
-        ends_line = directive and piece.first and depth <= 0
-        if open_ and (ends_line or (piece.kind == "directive" and piece.first)):
-            if piece.start > position:
-                return start, piece.start
-            open_ = False
-        if not open_:
-            start, depth, open_, directive = piece.start, 0, True, piece.kind == "directive"
-        depth += (piece.text in ("(", "{", "[")) - (piece.text in (")", "}", "]"))
-        if piece.text == "." and not directive:
-            open_ = False
-            if piece.start >= position:
-                return start, piece.end
-    return min(start, position), len(text)
-
-
-def blanked(text: str, start: int, end: int) -> str:
-    """The text with a stretch of it blank; every other character keeps its place.
-
-    >>> blanked("ab cd", 1, 4)
-    'a   d'
-    """
-    return text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
-
-
-def _span(text: str, start: int, end: int) -> Span:
-    line = text.count("\n", 0, start) + 1
-    begin = text.rfind("\n", 0, start) + 1
-    end_line = text.count("\n", 0, end) + 1
-    end_begin = text.rfind("\n", 0, end) + 1
-    return Span(line, start - begin + 1, end_line, end - end_begin + 1)
 
 
 # --- what was expected ---------------------------------------------------------------------------------------
@@ -146,9 +62,9 @@ def expectation(accepts: set[str]) -> str:
     if accepts >= {"INTEGER", "STRING", "LSQB"}:
         extra.append("a condition" if "BANG" in accepts else "a value")
         left -= _VALUES | {"BANG"}
-    elif accepts >= {"PLUS", "STAR"}:
+    elif accepts >= {"PLUS", "MINUS"}:
         extra.append("an operator")
-        left -= _OPERATORS | _COMPARATORS
+        left -= _OPERATORS | (_COMPARATORS if "COMPARATOR" in accepts else set())
     if accepts & {"RPAR", "COMMA"}:
         left.discard("LPAR")  # true of every name, and never what was meant
     if accepts & {"_DECL"}:
@@ -165,7 +81,7 @@ def explain(error: UnexpectedInput, text: str, source: Source) -> Trouble:
     parser: Any = error.interactive_parser
     accepts = set(parser.accepts()) if parser else set()
     stack = parser.parser_state.value_stack if parser else []
-    pieces = list(_pieces(text))
+    pieces = list(scan(text))
     before = [piece for piece in pieces if piece.end <= position]
     here = next((piece for piece in pieces if piece.end > position), None)
     return _Explainer(text, source, accepts, stack, before, here, isinstance(error, UnexpectedCharacters)).explain()
@@ -179,12 +95,12 @@ class _Explainer:
     source: Source
     accepts: set[str]
     stack: list[object]
-    before: list[_Piece]
-    here: _Piece | None
+    before: list[Piece]
+    here: Piece | None
     unreadable: bool
 
     def trouble(self, message: str, start: int, end: int, *hints: str, resume: int | None = None) -> Trouble:
-        problem = SyntaxProblem(message, _span(self.text, start, end), self.source, [Note(hint) for hint in hints])
+        problem = SyntaxProblem(message, span_of(self.text, start, end), self.source, [Note(hint) for hint in hints])
         first, last = statement_around(self.text, start)
         return Trouble(problem, first, last if resume is None else max(resume, first + 1))
 
@@ -200,7 +116,7 @@ class _Explainer:
             return self.no_dot(here)
         return self.trouble(f"expected {expectation(self.accepts)}, not `{here.text}`", here.start, here.end)
 
-    def no_dot(self, here: _Piece) -> Trouble:
+    def no_dot(self, here: Piece) -> Trouble:
         """What is here begins a statement, but the one before it has no dot."""
         end = self.before[-1].end
         wanted = "`.` or `:-`" if "_IF" in self.accepts else "`.`"
@@ -235,11 +151,11 @@ class _Explainer:
 
     def unclosed(self) -> Trouble | None:
         here, text = self.here, self.text
-        if here is not None and here.kind == "string" and not _CLOSED.fullmatch(here.text):
+        if here is not None and here.kind == "string" and not CLOSED_STRING.fullmatch(here.text):
             return self.trouble("this string has no closing quote", here.start, here.end, resume=here.end)
-        comment = next((m.start() for m in _PIECE.finditer(text) if _open_comment(m[0])), None)
+        comment = next((m.start() for m in PIECE.finditer(text) if open_comment(m[0])), None)
         if comment is not None and (here is None or here.start >= comment):
-            span = _span(text, comment, comment + 2)
+            span = span_of(text, comment, comment + 2)
             problem = SyntaxProblem("this comment is never closed by `*/`", span, self.source)
             return Trouble(problem, min(comment, statement_around(text, comment)[0]), len(text))
         return None
@@ -286,6 +202,11 @@ class _Explainer:
                                 'a value that is not a plain word stands in quotes: filename="a.csv"')
         if here.kind == "word" and here.text[0].isdigit() and self.unreadable:
             return self.trouble(f"`{here.text}` is neither a number nor a name", here.start, here.end)
+        if "GREATER" in self.accepts and "COMPARATOR" not in self.accepts:
+            return self.trouble(f"expected {expectation(self.accepts)}, not `{here.text}`", here.start, here.end,
+                                "`f<...>` in a head is an aggregate; comparisons belong in the body")
+        if here.text in ("<", "<=", ">", ">=", "=", "!=") and self.accepts >= {"PLUS", "RPAR"}:
+            return self.trouble("a comparison is not a value and cannot be an argument", here.start, here.end)
         if self.before and self.before[-1].text == "!" and here.text == "(":
             return self.trouble("only a single atom can be negated, not a group", here.start, here.end,
                                 "give the group a relation of its own and negate that")

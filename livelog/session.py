@@ -124,8 +124,8 @@ class Session:
     def _loaded(self, facts: str | Path | Mapping[str, Iterable[Iterable[Any]]] | None) -> list[Operation]:
         """The facts of the program text and of files or mappings, as operations."""
         operations: list[Operation] = []
-        for name, rows in self.plan.facts.items():
-            operations.extend([("+", name, self._coercers[name](row)) for row in rows])
+        for name, stated in self.plan.facts.items():
+            operations.extend([("+", name, self._coercers[name](row)) for row in stated])
         if isinstance(facts, (str, Path)):
             sources: Iterable[tuple[str, Iterable[Any]]] = load_facts(self.program, Path(facts))
         else:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from livelog.runtime.component import Component
+from operators.fixpoint import Fixpoint
+from operators.minship import MinShip
 
 if TYPE_CHECKING:
     from livelog.runtime.worker import Worker
@@ -88,7 +90,8 @@ class Stats:
 
     def __str__(self) -> str:
         lines = [
-            f"transactions       {self.transactions} ({self.seconds * 1000:.1f} ms, last {self.last_seconds * 1000:.1f} ms)",
+            f"transactions       {self.transactions}, {self.seconds * 1000:.1f} ms in all, "
+            f"{self.last_seconds * 1000:.1f} ms the last",
             f"clock              {self.clock:g}",
             f"no effect          {self.ignored_inserts} inserts, {self.ignored_deletes} deletes",
             f"state              {self.tuples} tuples, {self.state_bytes} bytes",
@@ -134,9 +137,8 @@ def measure(worker: Worker, bytes_shipped: int, frames_shipped: int) -> Partitio
 
 
 def _measure_component(component: Component, totals: dict[str, Any]) -> None:
-    ledgers = [table.ledger for table in component.tables] + [ship.ledger for ship in component.ships.values()]
-    holders = [*component.tables, *component.ships.values()]
-    ledgers += [h.selection.held for h in holders if h.selection is not None]
+    holders: list[Fixpoint | MinShip] = [*component.tables, *component.ships.values()]
+    ledgers = [h.ledger for h in holders] + [h.selection.held for h in holders if h.selection is not None]
     for ledger in ledgers:
         for t, annotation in ledger.first.items():
             provenance = component.provenance.size(annotation)

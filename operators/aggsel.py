@@ -82,10 +82,7 @@ class AggSel:
         return on, dominated
 
     def _wins(self, t: Tuple, best: list[Any]) -> bool:
-        for i, c, _ in self._smaller:
-            if t[c] == best[i]:
-                return True
-        return False
+        return any(t[c] == best[i] for i, c, _ in self._smaller)
 
     def entered(self, tuples: Iterable[Tuple]) -> None:
         """These tuples are in the table now."""

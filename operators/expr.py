@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Apply:
     inline: str | None = None
 
 
-Expr = Union[Col, Const, Apply]
+Expr = Col | Const | Apply
 
 
 def columns(expr: Expr) -> Iterator[int]:

@@ -27,9 +27,9 @@ Tuple = tuple[Any, ...]
 class Fixpoint:
     """One relation at one placement on one partition.
 
-    `added` and `removed` are the net changes of the transaction so far (kept if `journal`). `mentions` leads from a variable to the
-    tuples whose shipped annotation mentions it: those are where a death enters this partition; from there on
-    it is followed through the joins, so tuples that were derived here need no entry.
+    `added` and `removed` are the net changes of the transaction so far (kept if `journal`). `mentions` leads from
+    a variable to the tuples whose shipped annotation mentions it: those are where a death enters this partition;
+    from there on it is followed through the joins, so tuples that were derived here need no entry.
     """
 
     def __init__(
@@ -199,10 +199,8 @@ class Fixpoint:
         """The tuples gained and lost since the last call; of a pruned relation, the winners."""
         if self.selection is not None:
             return self.selection.net()
-        if self._added:
-            gained = list(self.added)
-        else:  # nothing was lost again: the batches are disjoint
-            gained = [t for batch in self._batches for t, _ in batch]
+        # unless something was lost again, the batches were never merged, and are disjoint
+        gained = list(self.added) if self._added else [t for batch in self._batches for t, _ in batch]
         lost = list(self.removed)
         self._batches, self._added, self.removed = [], {}, {}
         return gained, lost

@@ -30,9 +30,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
-from operators.expr import Apply, Col, Const, Expr, columns
+from operators.expr import Col, Const, Expr, columns
 
 __all__ = ["Shape", "finder", "forward", "key_of", "mapper", "overflow"]
 
@@ -86,7 +88,7 @@ def key_of(columns: Sequence[int]) -> Callable[[tuple[Any, ...]], Any]:
     source = _Source()
     source.line(0, "def key(t):")
     source.line(1, f"return {_key_text([f't[{c}]' for c in columns])}")
-    return source.compile("key")
+    return source.compile("key")  # type: ignore[no-any-return]
 
 
 class _Source:
@@ -122,10 +124,15 @@ class _Source:
         return f"{self.name(expr.function, 'f')}({', '.join(arguments)})"
 
     def compile(self, name: str) -> Any:
-        code = compile("\n".join(self.lines) + "\n", f"<kernel {name}>", "exec")
         scope = dict(self.values)
-        exec(code, scope)
+        exec(_code("\n".join(self.lines) + "\n", f"<kernel {name}>"), scope)
         return scope[name]
+
+
+@lru_cache(maxsize=4096)
+def _code(source: str, name: str) -> CodeType:
+    """Every partition has the same kernels, and so has every evaluation from scratch: compile them once."""
+    return compile(source, name, "exec")
 
 
 def _tuple_text(parts: Sequence[str]) -> str:
@@ -312,8 +319,8 @@ class _Sides:
 
     def spread(self, bound: dict[int, str]) -> None:
         """A join key column is known on one side if it is known on the other."""
-        for l, r in zip(self.shape.left_key, self.shape.right_key, strict=True):
-            left, right = l, self.shape.left + r
+        for left, other in zip(self.shape.left_key, self.shape.right_key, strict=True):
+            right = self.shape.left + other
             if left in bound:
                 bound.setdefault(right, bound[left])
             elif right in bound:

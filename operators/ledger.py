@@ -136,11 +136,10 @@ class DemandLedger(Ledger):
             a = find(t)
             if a is None:
                 continue
-            if type(a) is tuple and type(a[0]) is not int:
-                # a pair, by far the most: it falls if and only if one of its parents did
-                if id(a[0]) not in ids and id(a[1]) not in ids and t not in rest:
-                    continue
-            found.append(t)
+            # most are pairs, and a pair falls if and only if one of its parents did
+            pair = type(a) is tuple and type(a[0]) is not int
+            if not pair or id(a[0]) in ids or id(a[1]) in ids or t in rest:  # type: ignore[index]
+                found.append(t)
         return found
 
     def strike(self, t: Tuple, death: Death) -> str | None:

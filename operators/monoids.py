@@ -177,10 +177,11 @@ def factory(function: str, registered: Mapping[str, Callable[[list[Any]], Any]])
     if function in registered:
         implementation = registered[function]
         return lambda: UserAggregate(implementation)
-    return {
+    known: dict[str, Callable[[], Monoid]] = {
         "count": Count,
         "sum": Sum,
         "avg": Avg,
         "min": lambda: Extreme(largest=False),
         "max": lambda: Extreme(largest=True),
-    }[function]
+    }
+    return known[function]

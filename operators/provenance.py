@@ -19,16 +19,21 @@ quantification, which CUDD does at the cost of the diagram and not of the number
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Union
+from typing import Any, final
 
 try:
     from dd import cudd as _bdd
 except ImportError:  # wheels without CUDD: the pure Python diagrams have the same interface
     from dd import autoref as _bdd
 
+# Estimates, not limits. CUDD's own are made for one large problem and take 30 ms to set up; there is a manager for
+# every recursive component on every partition here.
+_ESTIMATES = {"memory_estimate": 2**28, "initial_cache_size": 2**12}
+
 __all__ = ["Annotation", "Diagram", "Provenance", "support"]
 
 
+@final
 class Diagram:
     """A BDD and a superset of the variables that it mentions.
 
@@ -45,7 +50,7 @@ class Diagram:
         return f"Diagram({sorted(self.support)})"
 
 
-Annotation = Union[tuple[Any, ...], Diagram]
+Annotation = tuple[Any, ...] | Diagram
 
 
 def support(annotation: Annotation) -> set[int]:
@@ -92,9 +97,7 @@ class Provenance:
         self.partition = partition
         self.partitions = partitions
         self._module = backend or _bdd
-        self._bdd = self._module.BDD()
-        # dynamic reordering is on by default and costs a thousand times what it saves here
-        self._bdd.configure(reordering=False)
+        self._manager: Any = None
         self._made = 0
         self._free: list[int] = []
         self._levels: dict[int, tuple[int, Any]] = {}  # variable -> (level, its function)
@@ -102,6 +105,16 @@ class Provenance:
         self._level_count = 0
         self._functions: list[Any] = []  # level -> function of that level's variable
         self._variable_of: dict[str, int] = {}  # the diagrams' own name of a level -> variable
+
+    @property
+    def _bdd(self) -> Any:
+        """The BDD manager, made when the first derivations are merged: many components never need one."""
+        if self._manager is None:
+            estimates = _ESTIMATES if self._module.__name__ == "dd.cudd" else {}
+            self._manager = self._module.BDD(**estimates)
+            # dynamic reordering is on by default and costs a thousand times what it saves here
+            self._manager.configure(reordering=False)
+        return self._manager
 
     # --- variables -------------------------------------------------------------------------------------------
 
@@ -149,7 +162,7 @@ class Provenance:
     @property
     def nodes(self) -> int:
         """How many BDD nodes the manager holds."""
-        return len(self._bdd)
+        return 0 if self._manager is None else len(self._manager)
 
     # --- functions -------------------------------------------------------------------------------------------
 
@@ -168,7 +181,7 @@ class Provenance:
         functions: list[Any] = []
         seen: set[int] = set()
         cube: set[int] = set()
-        stack = [annotation]
+        stack: list[Annotation] = [annotation]
         while stack:
             a = stack.pop()
             if type(a) is Diagram:

@@ -59,6 +59,8 @@ def _relations(plan: Plan) -> Iterator[str]:
             yield f"{name}: partition or key columns out of range"
         if relation.key and not set(relation.partition) <= set(relation.key):
             yield f"{name}: one key may be on several partitions"
+        if relation.selection and not set(relation.partition) <= set(relation.selection.group):
+            yield f"{name}: a group of the aggregate selection may be on several partitions"
         selection = relation.selection
         if selection and not _within((*selection.group, *(c for c, _ in selection.values)), relation.arity):
             yield f"{name}: selection columns out of range"

@@ -1,4 +1,4 @@
-"""A recursive component on one partition: Fixpoint tables, joins and MinShip wired together.
+"""A recursive component on one partition: what happens to its tables in a transaction.
 
 What happens in a transaction: `begin` takes the net changes of the lower strata (this partition's share).
 Deaths come first: they are told to all partitions and followed through the local joins (`livelog.runtime.death`),
@@ -13,19 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from livelog.runtime.death import Mourning
-from operators.aggsel import AggSel
+from livelog.runtime.network import Network, Wiring
 from operators.errors import Divergence
 from operators.fixpoint import Fixpoint
 from operators.join import PipelinedHashJoin, Projection
-from operators.kernels import Shape
-from operators.ledger import Derivation, ledger
-from operators.lookup import Lookup
-from operators.minship import MinShip
+from operators.ledger import Derivation
 from operators.partition import Router
 from operators.provenance import Annotation, Diagram, Provenance
-from planner.plan import BROADCAST, Input, JoinRule, LookupRule, MapRule, Placement, Plan, Stratum
-
-from .lookups import build_lookup
+from planner.plan import BROADCAST, Input, Plan, Stratum
 
 __all__ = ["Component"]
 
@@ -34,17 +29,6 @@ Delta = list[tuple[Tuple, int]]
 Send = Callable[[int, str, int, list[Any]], None]
 
 ROUNDS = 1_000_000  # a chain this long is taken for one without end
-
-
-class Wiring:
-    """What reads a table: the joins it is a side of, the projections, the lookups that it asks, the copies."""
-
-    def __init__(self) -> None:
-        self.left: list[PipelinedHashJoin] = []
-        self.right: list[PipelinedHashJoin] = []
-        self.maps: list[Projection] = []
-        self.asks: list[tuple[Lookup, LookupRule]] = []
-        self.copies: list[tuple[Router | None, int]] = []  # where copies go (None: everywhere), and their table
 
 
 class Component:
@@ -67,116 +51,16 @@ class Component:
         self.send = send
         self.provenance = Provenance(partition, partitions)
         self.dead: set[int] = set()
-        self.tables: list[Fixpoint] = []
-        self.wiring: list[Wiring] = []
-        self.numbers: dict[tuple[str, Placement], int] = {}
-        self.home: dict[str, Fixpoint] = {}
-        self.routers = {name: Router(plan.relations[name].partition, partitions) for name in plan.relations}
-        self.ships: dict[str, MinShip] = {}
-        self.rules: dict[str, list[PipelinedHashJoin | Projection]] = {}
-        self.lookups: list[tuple[Lookup, LookupRule]] = []
+        network = Network(stratum, plan, partitions, mode, self.provenance)
+        self.tables, self.wiring, self.numbers = network.tables, network.wiring, network.numbers
+        self.home, self.ships, self.rules = network.home, network.ships, network.rules
+        self.lookups = network.lookups
+        self.routers = {name: Router(plan.relations[name].partition, partitions) for name in self.home}
+        self.mourning = Mourning(self)
         self._weights: dict[str, dict[Tuple, int]] = {}
         self._outgoing: dict[tuple[int, int], list[Derivation]] = {}
         self._new = 0
         self._rounds = 0
-        self._build()
-        self.mourning = Mourning(self)
-
-    # --- construction ----------------------------------------------------------------------------------------
-
-    def _build(self) -> None:
-        rules = self.stratum.rules
-        read = {i.relation for r in rules for i in _inputs(r)}
-        for name in (*self.stratum.inputs, *self.stratum.relations):
-            if name in read or name in self.stratum.relations:
-                self.home[name] = self.tables[self._table(name, self.plan.relations[name].partition)]
-        for rule in rules:
-            for i in _inputs(rule):
-                self._table(i.relation, i.at)
-        for rule in rules:
-            if isinstance(rule, LookupRule):
-                self._build_lookup(rule)
-            else:
-                self._build_rule(rule)
-        if self.partitions > 1:
-            for name in self.rules:
-                self.ships[name] = MinShip(name, ledger(self.mode, self.provenance), self._selection(name))
-        for name, built in self.rules.items():
-            selection = self.plan.relations[name].selection
-            for r in built:
-                r.prepare(selection.group if selection else None, searching=self.mode == "demand")
-
-    def _table(self, relation: str, at: Placement) -> int:
-        """The number of the table of a relation at a placement, made on first request."""
-        own = self.plan.relations[relation].partition
-        if self.partitions == 1:
-            at = own  # one partition holds everything: a copy would be the table itself
-        number = self.numbers.get((relation, at))
-        if number is None:
-            number = self.numbers[relation, at] = len(self.tables)
-            derived = relation in self.stratum.relations
-            self.tables.append(
-                Fixpoint(
-                    relation,
-                    ledger(self.mode, self.provenance),
-                    self._selection(relation) if at == own and derived else None,
-                    journal=derived,
-                )
-            )
-            self.wiring.append(Wiring())
-            if at != own:
-                router = None if at == BROADCAST else Router(at, self.partitions)  # type: ignore[arg-type]
-                self.wiring[self.numbers[relation, own]].copies.append((router, number))
-        return number
-
-    def _selection(self, relation: str) -> AggSel | None:
-        chosen = self.plan.relations[relation].selection
-        if chosen is None:
-            return None
-        return AggSel(chosen.group, chosen.values, ledger(self.mode, self.provenance))
-
-    def _build_rule(self, rule: Any) -> None:
-        selection = self.plan.relations[rule.head].selection
-        if self.mode != "demand":
-            purpose = "each"
-        elif self.partitions > 1:
-            purpose = "first"
-        else:
-            purpose = "direct" if selection is None else "select"
-        chosen = (selection.group, selection.values) if selection else ((), ())
-        built: PipelinedHashJoin | Projection
-        if isinstance(rule, MapRule):
-            number = self._table(rule.input.relation, rule.input.at)
-            arity = self.plan.relations[rule.input.relation].arity
-            shape = Shape(arity, (), None, (), rule.where, rule.outputs, *chosen)
-            built = Projection(rule.text, rule.head, shape, self.tables[number], purpose)
-            self.wiring[number].maps.append(built)
-        else:
-            assert isinstance(rule, JoinRule)
-            left = self._table(rule.left.relation, rule.left.at)
-            right = self._table(rule.right.relation, rule.right.at)
-            shape = Shape(
-                self.plan.relations[rule.left.relation].arity,
-                rule.left.key,
-                self.plan.relations[rule.right.relation].arity,
-                rule.right.key,
-                rule.where,
-                rule.outputs,
-                *chosen,
-            )
-            built = PipelinedHashJoin(
-                rule.text, rule.head, shape, rule.probe, self.tables[left], self.tables[right], purpose
-            )
-            self.wiring[left].left.append(built)
-            self.wiring[right].right.append(built)
-        self.rules.setdefault(rule.head, []).append(built)
-
-    def _build_lookup(self, rule: LookupRule) -> None:
-        lookup = build_lookup(rule, self.plan)
-        self.lookups.append((lookup, rule))
-        number = self._table(rule.left.relation, rule.left.at)
-        self.tables[number].index(rule.left.key)
-        self.wiring[number].asks.append((lookup, rule))
 
     # --- a transaction ---------------------------------------------------------------------------------------
 
@@ -372,7 +256,8 @@ class Component:
             on = table.arrive(derived)
         else:
             owner, here = self.routers[rule.head], self.partition
-            on, away = [], []
+            on = []
+            away: list[Derivation] = []
             for d in derived:
                 (on if owner(d[0]) == here else away).append(d)
             on = table.arrive(on)
@@ -449,20 +334,11 @@ class Component:
         self.provenance.check()
 
 
-def _inputs(rule: Any) -> list[Input]:
-    """The inputs of a rule that are met as tables."""
-    if isinstance(rule, MapRule):
-        return [rule.input]
-    if isinstance(rule, JoinRule):
-        return [rule.left, rule.right]
-    return [rule.left]
-
-
 def _variable(annotation: Annotation) -> int:
     """The variable of a tuple that has one of its own."""
     if type(annotation) is Diagram:
         return next(iter(annotation.support))
-    v: int = annotation[0]  # type: ignore[index]
+    v: int = annotation[0]
     return v
 
 

@@ -160,7 +160,7 @@ class Counting:
         if at == BROADCAST:
             shares = dict.fromkeys(range(self.partitions), delta)
         else:
-            shares = Router(at, self.partitions).split(delta, lambda entry: entry[0])  # type: ignore[arg-type]
+            shares = Router(at, self.partitions).split(delta, lambda entry: entry[0])
         for destination, share in shares.items():
             self._pass(destination, kind, number, share)
 

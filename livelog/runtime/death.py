@@ -123,8 +123,8 @@ class Mourning:
             dirty = selection.take_dirty()
             candidates = [d for g in dirty for d in selection.next_best(g)]
             if candidates:
-                on, created = holder.ledger.offer(candidates)
-                holder.enter(created)
+                # whoever shipped a held tuple relies on all its derivations being kept
+                holder.enter(holder.ledger.offer(candidates, remote=True)[1])
             if c.mode == "demand" and dirty:
                 heads = [sample[g] for g in dirty]
                 owner, here = c.routers[holder.name], isinstance(holder, Fixpoint)

@@ -64,7 +64,9 @@ def push_selection(draft: Draft) -> Draft:
         except Refusal as reason:
             remarks.append(f"aggregate selection is not pushed into {name}: {reason}")
             continue
-        relation = relations[name] = replace(relations[name], selection=selection)
+        # a group must live on one partition, or each partition would have winners of its own
+        home = tuple(c for c in relations[name].partition if c in selection.group) or selection.group[:1]
+        relation = relations[name] = replace(relations[name], selection=selection, partition=home)
         rounds = [relation.columns[c] for c, _ in selection.values if relation.types[c] == "float"]
         if rounds and relation.arity > len(selection.group) + 1:
             remarks.append(

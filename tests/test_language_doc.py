@@ -1,0 +1,44 @@
+"""Every ```dl block of the language reference is a program that parses and checks.
+
+The ```python blocks of it run as doctests.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import datalog
+from datalog.functions import AGGREGATES, FUNCTIONS
+from datalog.names import TYPES
+from datalog.syntax import DIRECTIVES, QUALIFIERS
+
+TEXT = (Path(__file__).parent.parent / "docs" / "language.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```dl\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
+def test_block(block: str) -> None:
+    assert datalog.check(datalog.parse(block, "language.md")).checked
+
+
+def test_there_are_blocks() -> None:
+    assert len(BLOCKS) >= 8
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - {"neg", "list"} | AGGREGATES | set(TYPES) | set(QUALIFIERS)))
+def test_every_word_of_the_language_is_explained(name: str) -> None:
+    assert re.search(rf"`[^`\n]*(?<!\w){re.escape(name)}(?!\w)", TEXT)
+
+
+@pytest.mark.parametrize("name", DIRECTIVES)
+def test_every_directive_is_explained(name: str) -> None:
+    assert f".{name} " in TEXT
+
+
+def test_links_lead_somewhere() -> None:
+    titles = re.findall(r"^#+ (.*)$", TEXT, re.MULTILINE)
+    headings = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+    assert set(re.findall(r"\]\(#([^)]*)\)", TEXT)) <= headings
