@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import topologies
 from bench.hand_loop import HandLoop, Link
-from bench.harness import Bar, Result, Stopwatch, finish, progress, settle
+from bench.harness import Bar, Result, Stopwatch, finish, progress, settle, typical
 from bench.programs import REACHABLE, delete, engine, insert_all
 
 SEED = 1
@@ -95,15 +95,15 @@ def check(side: Side) -> tuple[int, int]:
     return size, affected
 
 
-def time_deletions(side: Side) -> float:
-    """Mean seconds of a deletion."""
+def time_deletions(side: Side) -> list[float]:
+    """Seconds of each deletion."""
     watch = Stopwatch()
     with settle(), engine(REACHABLE) as session:
         insert_all(session, side.links)
         for link in side.victims:
             with watch:
                 delete(session, "reachable", link)
-    return statistics.mean(watch.laps)
+    return watch.laps
 
 
 def run() -> Result:
@@ -115,12 +115,12 @@ def run() -> Result:
         sizes = [check(side) for side in sides]
         assert sizes[1][0] >= COPIES * sizes[0][0], "the large view is not ten times the small one"
         assert abs(sizes[1][1] / sizes[0][1] - 1) < 0.03, "the deletions do not affect the same number of tuples"
-        times: tuple[list[float], list[float]] = ([], [])
+        times: tuple[list[list[float]], list[list[float]]] = ([], [])
         for repetition in range(REPETITIONS):
             progress(f"{name}: run {repetition + 1} of {REPETITIONS}")
-            for side, laps in zip(sides, times, strict=True):
-                laps.append(time_deletions(side))
-        small, large = (statistics.median(laps) for laps in times)
+            for side, runs in zip(sides, times, strict=True):
+                runs.append(time_deletions(side))
+        small, large = (statistics.mean(typical(runs)) for runs in times)
         bars.append(Bar(f"mean deletion, {name}, large view / small view", large / small, BAR))
         rows += [
             {

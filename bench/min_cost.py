@@ -14,7 +14,7 @@ from typing import Any
 
 import topologies
 from bench.cost_loop import CostLink, CostLoop
-from bench.harness import Bar, Result, Stopwatch, finish, progress, settle
+from bench.harness import Bar, Result, Stopwatch, finish, progress, settle, typical
 from bench.programs import MIN_COST, delete, engine, insert_all
 from bench.reach import SEED, SIZES
 
@@ -44,8 +44,8 @@ def assert_equal_results(links: list[CostLink], victims: list[CostLink]) -> None
                 assert set(session["minCost"]) == loop.rows()
 
 
-def time_engine(links: list[CostLink], victims: list[CostLink]) -> tuple[float, float]:
-    """Seconds to load, mean seconds of a deletion."""
+def time_engine(links: list[CostLink], victims: list[CostLink]) -> tuple[float, list[float]]:
+    """Seconds to load, seconds of each deletion."""
     load, deletions = Stopwatch(), Stopwatch()
     with settle(), engine(MIN_COST) as session:
         with load:
@@ -53,10 +53,10 @@ def time_engine(links: list[CostLink], victims: list[CostLink]) -> tuple[float, 
         for link in victims:
             with deletions:
                 delete(session, "minCost", link)
-    return load.laps[0], statistics.mean(deletions.laps)
+    return load.laps[0], deletions.laps
 
 
-def time_loop(links: list[CostLink], victims: list[CostLink]) -> tuple[float, float]:
+def time_loop(links: list[CostLink], victims: list[CostLink]) -> tuple[float, list[float]]:
     load, deletions = Stopwatch(), Stopwatch()
     with settle():
         loop = CostLoop()
@@ -65,7 +65,7 @@ def time_loop(links: list[CostLink], victims: list[CostLink]) -> tuple[float, fl
         for link in victims:
             with deletions:
                 loop.delete(link)
-    return load.laps[0], statistics.mean(deletions.laps)
+    return load.laps[0], deletions.laps
 
 
 def run() -> Result:
@@ -75,13 +75,13 @@ def run() -> Result:
         links, victims = workload(nodes)
         progress(f"{nodes} nodes, {len(links):,} links: asserting equal results")
         assert_equal_results(links, victims)
-        runs: dict[str, list[tuple[float, float]]] = {"engine": [], "loop": []}
+        runs: dict[str, list[tuple[float, list[float]]]] = {"engine": [], "loop": []}
         for repetition in range(REPETITIONS[nodes]):
             progress(f"{nodes} nodes: run {repetition + 1} of {REPETITIONS[nodes]}")
             runs["engine"].append(time_engine(links, victims))
             runs["loop"].append(time_loop(links, victims))
         load = {who: statistics.median(run[0] for run in each) for who, each in runs.items()}
-        deletion = {who: statistics.median(run[1] for run in each) for who, each in runs.items()}
+        deletion = {who: statistics.mean(typical([run[1] for run in each])) for who, each in runs.items()}
         bars.append(Bar(f"load, {nodes} nodes, engine / loop", load["engine"] / load["loop"], BAR))
         bars.append(Bar(f"mean deletion, {nodes} nodes, engine / loop", deletion["engine"] / deletion["loop"], BAR))
         rows += [

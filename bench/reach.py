@@ -15,7 +15,7 @@ from typing import Any
 
 import topologies
 from bench.hand_loop import HandLoop, Link
-from bench.harness import Bar, Result, Stopwatch, finish, progress, settle
+from bench.harness import Bar, Result, Stopwatch, finish, progress, settle, typical
 from bench.programs import REACHABLE, delete, engine, insert_all
 
 SEED = 1
@@ -85,8 +85,8 @@ def compare(nodes: int) -> tuple[list[Bar], list[dict[str, Any]]]:
     figures = {
         who: {
             "load": statistics.median(load for load, _ in each),
-            "mean": statistics.median(statistics.mean(laps) for _, laps in each),
-            "median": statistics.median(statistics.median(laps) for _, laps in each),
+            "mean": statistics.mean(typical([laps for _, laps in each])),
+            "median": statistics.median(typical([laps for _, laps in each])),
         }
         for who, each in runs.items()
     }

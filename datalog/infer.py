@@ -227,7 +227,7 @@ class _Inference:
                 for index in range(len(first.arguments)):
                     family = self.families.column(name, index)
                     type_ = _NAMES.get(self.ranks[name, index], "any") if family == "number" else family or "any"
-                    columns.append(Column(names[name][index], type_, numeric=family == "number"))
+                    columns.append(Column(names[name, len(first.arguments)][index], type_, numeric=family == "number"))
                 found[name] = Relation(name, tuple(columns), declared=False, span=first.span)
         return found
 
@@ -248,15 +248,19 @@ class _Inference:
                                Note(f"{where} declared {column.type}", column.span))
 
 
-def _column_names(atoms_of_rules: list[list[Atom]]) -> dict[str, tuple[str, ...]]:
-    """Names for columns: the variables of the first atom, heads first, that has nothing but different variables."""
+def _column_names(atoms_of_rules: list[list[Atom]]) -> dict[tuple[str, int], tuple[str, ...]]:
+    """Names for columns: the variables of the first atom, heads first, that has nothing but different variables.
+
+    By relation and arity, since this also runs on programs that use a relation in two ways.
+    """
     every = [found[0] for found in atoms_of_rules]
     every += [atom for found in atoms_of_rules for atom in found[1:]]
-    names: dict[str, tuple[str, ...]] = {}
+    names: dict[tuple[str, int], tuple[str, ...]] = {}
     for atom in every:
         found = [a.name for a in atom.arguments if isinstance(a, Variable) and not a.anonymous]
-        if atom.relation not in names and len(set(found)) == len(atom.arguments):
-            names[atom.relation] = tuple(found)
+        if len(set(found)) == len(atom.arguments):
+            names.setdefault((atom.relation, len(atom.arguments)), tuple(found))
     for atom in every:
-        names.setdefault(atom.relation, tuple(f"c{i}" for i in range(len(atom.arguments))))
+        arity = len(atom.arguments)
+        names.setdefault((atom.relation, arity), tuple(f"c{i}" for i in range(arity)))
     return names

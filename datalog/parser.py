@@ -285,7 +285,8 @@ def _number_anonymous(rule: Rule) -> Rule:
             return replace(node, name=f"_#{next(counter)}") if node.name == "_#" else node
         if isinstance(node, (Atom, Call)):
             arguments = tuple(map(walk, node.arguments))
-            return node if arguments == node.arguments else replace(node, arguments=arguments)
+            same = all(new is old for new, old in zip(arguments, node.arguments, strict=True))
+            return node if same else replace(node, arguments=arguments)
         if isinstance(node, Comparison):
             return replace(node, left=walk(node.left), right=walk(node.right))
         if isinstance(node, Negation):

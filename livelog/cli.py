@@ -47,9 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Mistakes of the user never show a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    _prepare_streams()
     args = build_parser().parse_args(argv)
     try:
         code: int = args.run(args)
@@ -63,9 +61,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("livelog: interrupted", 130)
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain again when it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has seen enough.
+        _silence_stdout()
         return 141
+    except OSError as error:
+        _silence_stdout()
+        return _fail(f"error: cannot write the output: {error.strerror or error}", 1)
     except MemoryError:
         return _fail("error: out of memory", 1)
 
@@ -73,7 +74,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _fail(text: str, code: int) -> int:
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:
+        _silence_stdout()
     print(text, file=sys.stderr)
     return code
+
+
+def _prepare_streams() -> None:
+    """UTF-8 whatever the locale says, and something to read and write even where a stream was closed."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _silence_stdout() -> None:
+    """Python would complain again when it closes a stream that cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,6 +12,9 @@ __all__ = ["bar", "spinner"]
 PATIENCE = 0.5
 """Seconds before a person wonders whether anything happens."""
 
+QUICK = 4_000_000
+"""Bytes that are read before anybody wonders."""
+
 
 @contextmanager
 def spinner(text: str) -> Iterator[None]:
@@ -36,7 +39,7 @@ def spinner(text: str) -> Iterator[None]:
 @contextmanager
 def bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar over `total` bytes; the block calls what it is given with the number that are done."""
-    if not sys.stderr.isatty():
+    if total < QUICK or not sys.stderr.isatty():
         yield lambda done: None
         return
     from rich.console import Console

@@ -38,6 +38,7 @@ class AggSel:
     """
 
     def __init__(self, group: tuple[int, ...], values: tuple[tuple[int, str], ...], held: Ledger) -> None:
+        self.columns = group
         self.group = key_of(group)
         self.values = values
         self._smaller = tuple((i, c, kind == "min") for i, (c, kind) in enumerate(values))
@@ -178,7 +179,9 @@ class AggSel:
         lost: list[Tuple] = []
         for g, before in self.before.items():
             now = self.winners(g)
-            if now != before:
+            if not before:
+                gained.extend(now)
+            elif now != before:
                 gained.extend([t for t in now if t not in before])
                 lost.extend([t for t in before if t not in now])
             if not now and g not in self.waiting:

@@ -11,13 +11,14 @@ The indexes are shared: every join beside this table reads them and the ledger, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from operators.aggsel import AggSel
 from operators.index import Index
 from operators.ledger import LOST, Death, Derivation, Ledger
 from operators.provenance import Annotation, Diagram
+from operators.seen import Seen
 
 __all__ = ["Fixpoint"]
 
@@ -40,6 +41,7 @@ class Fixpoint:
         self.selection = selection
         self.journal = journal
         self.indexes: dict[tuple[int, ...], Index] = {}
+        self.seen: Seen | None = None
         self.pending: list[Derivation] = []
         self._batches: list[list[Derivation]] = []
         self._added: dict[Tuple, Any] = {}
@@ -57,6 +59,12 @@ class Fixpoint:
             self.indexes[columns] = Index(columns)
         return self.indexes[columns]
 
+    def search(self, columns: tuple[int, ...]) -> Callable[[Any], Any]:
+        """How to find tuples by these columns: the groups of an aggregate selection serve as an index too."""
+        if self.selection is not None and columns == self.selection.columns:
+            return self.selection.members.get
+        return self.index(columns).find
+
     # --- insertion -------------------------------------------------------------------------------------------
 
     def arrive(self, derived: list[Derivation], remote: bool = False) -> list[Derivation]:
@@ -70,12 +78,19 @@ class Fixpoint:
             if dominated and (remote or self.ledger.mode != "demand"):
                 self.selection.hold(dominated, remote)
         on, created = self.ledger.offer(derived, remote)
+        if self.seen is not None:
+            self.seen.add([t for t, _ in created])
         self._journal(created)
         self.pending.extend(on)
         return on
 
-    def enter(self, new: list[Derivation]) -> None:
-        """These tuples are in the ledger now and were not before: put them under way."""
+    def enter(self, new: list[Derivation], filled: bool = False) -> None:
+        """These tuples are in the ledger now and were not before: put them under way.
+
+        `filled`: they have been entered into `seen` too.
+        """
+        if self.seen is not None and not filled:
+            self.seen.add([t for t, _ in new])
         self._journal(new)
         self.pending.extend(new)
 
@@ -163,6 +178,8 @@ class Fixpoint:
 
     def forget(self, t: Tuple) -> None:
         """Journal that a tuple left the ledger. It stays in the indexes until `sweep`."""
+        if self.seen is not None:
+            self.seen.discard(t)
         if not self.journal:
             return
         if self.selection is not None:
@@ -226,6 +243,8 @@ class Fixpoint:
         self.ledger.check()
         for index in self.indexes.values():
             index.check(self.ledger.first)
+        if self.seen is not None:
+            self.seen.check(self.ledger.first)
         if self.selection is not None:
             self.selection.check(self.ledger.first)
             self.selection.held.check()

@@ -15,6 +15,7 @@ from operators.fixpoint import Fixpoint
 from operators.kernels import Finder, Shape, finder, forward, mapper
 from operators.ledger import Derivation
 from operators.provenance import Provenance
+from operators.seen import Seen
 
 __all__ = ["PipelinedHashJoin", "Projection", "Rule"]
 
@@ -46,19 +47,10 @@ class Rule:
         if searching:
             for found in (self._finder, self._every):
                 if found is not None:
-                    self._index(found)
+                    self._search(found)  # makes the indexes, which must be there before the first tuple
 
     def _sides(self, found: Finder) -> tuple[Fixpoint, Fixpoint]:
         raise AssertionError("a rule has inputs")
-
-    def _index(self, found: Finder) -> None:
-        one, two = self._sides(found)
-        if len(found.first_index) < self._arity(found.first):
-            one.index(found.first_index)
-        if found.second_index is not None:
-            other = "right" if found.first == "left" else "left"
-            if len(found.second_index) < self._arity(other):
-                two.index(found.second_index)
 
     def _arity(self, side: str) -> int:
         return self.shape.left if side == "left" else self.shape.right or 0
@@ -66,10 +58,13 @@ class Rule:
     def _search(self, found: Finder) -> Callable[[Tuple], Any]:
         """The finder's function of a head alone."""
         one, two = self._sides(found)
-        find1 = one.indexes[found.first_index].find if found.first_index in one.indexes else None
-        find2 = None
-        if found.second_index is not None and found.second_index in two.indexes:
-            find2 = two.indexes[found.second_index].find
+        find1 = find2 = None  # the table itself serves where all columns are fixed
+        if len(found.first_index) < self._arity(found.first):
+            find1 = one.search(found.first_index)
+        if found.second_index is not None:
+            other = "right" if found.first == "left" else "left"
+            if len(found.second_index) < self._arity(other):
+                find2 = two.search(found.second_index)
         call, rows1, rows2 = found.call, one.rows, two.rows
         return lambda h: call(h, find1, rows1, find2, rows2)
 
@@ -128,6 +123,7 @@ class PipelinedHashJoin(Rule):
         self.right = right
         self.purpose = purpose
         self._derive = {side: forward(shape, side, purpose) for side in ("left", "right")}
+        self._seen: dict[str, Seen] = {}
         self._heads = {side: forward(shape, side, "heads") for side in ("left", "right")}
         # where a batch finds its partners: the other side's table and the index over its join key
         self._partners = {
@@ -138,8 +134,21 @@ class PipelinedHashJoin(Rule):
     def _sides(self, found: Finder) -> tuple[Fixpoint, Fixpoint]:
         return (self.left, self.right) if found.first == "left" else (self.right, self.left)
 
+    def use_seen(self, seen: Seen) -> None:
+        """From the sides on which a batch carries the right columns, ask `seen` instead of the table."""
+        for side in ("left", "right"):
+            if self.shape.carried(side) == seen.carried:
+                self._derive[side] = forward(self.shape, side, "seen")
+                self._seen[side] = seen
+
+    def fills_seen(self, side: str) -> bool:
+        """Whether `derive` has entered its heads into `seen` already."""
+        return side in self._seen
+
     def derive(self, side: str, batch: list[Derivation], known: Any, sent: Any, provenance: Provenance) -> list[Any]:
         """The derivations that a batch on one side gives; which ones, depends on the purpose."""
+        if side in self._seen:
+            sent = self._seen[side].groups
         out: list[Any] = []
         table, index = self._partners[side]
         kernel = self._derive[side]

@@ -16,6 +16,7 @@ The purposes differ in what happens to the head:
 
 - `first`: only heads that are not known yet matter; the annotation is the pair of the parents' annotations;
 - `direct`: the same, and the head is entered into the table at once (one partition, no aggregate selection);
+- `seen`: the same as `direct`, with a look into `operators.seen` (passed as `sent`) before the head is made;
 - `select`: the same as `first` with aggregate selection in place: what is dominated by the best of its group
   (`sent` is then the selection's table of best values) is dropped where it is derived;
 - `each`: every derivation counts (lazy and eager shipping);
@@ -65,6 +66,17 @@ class Shape:
     outputs: tuple[Expr, ...]
     group: tuple[int, ...] = ()
     values: tuple[tuple[int, str], ...] = ()
+
+    def carried(self, side: str) -> tuple[int, ...] | None:
+        """The head columns that a batch on `side` brings itself, if partners bring all others unchanged."""
+        if self.right is None or not all(isinstance(e, Col) for e in self.outputs):
+            return None
+        mine = tuple(
+            i
+            for i, e in enumerate(self.outputs)
+            if isinstance(e, Col) and (e.index < self.left) == (side == "left")
+        )
+        return mine if 0 < len(mine) < len(self.outputs) else None
 
     def slots(self, left: str, right: str, product: str) -> dict[str, str]:
         """What the placeholders of a kernel's last lines stand for."""
@@ -147,6 +159,7 @@ def _key_text(parts: Sequence[str]) -> str:
 _BODIES = {
     "first": ["if h in known or h in sent: continue", "out.append((h, {pair}))"],
     "direct": ["if h in known: continue", "known[h] = p = {pair}", "out.append((h, p))"],
+    "seen": ["known[h] = p = {pair}", "out.append((h, p))"],
     "select": [
         "best = sent.get({group})",
         "if best is not None and {dominated}: continue",
@@ -197,9 +210,20 @@ def forward(shape: Shape, side: str, purpose: str) -> Callable[..., None]:
         source.line(2, f"if not {source.expression(w, column)}: continue")
     source.line(2, f"bucket = find({_key_text([f'd{c}' for c in own_key])})")
     source.line(2, "if bucket is None: continue")
+    if purpose == "seen":
+        carried = shape.carried(side)
+        assert carried is not None
+        rest = [shape.outputs[i] for i in range(len(shape.outputs)) if i not in carried]
+        key = _key_text([source.expression(shape.outputs[i], column) for i in carried])
+        source.line(2, f"seen = sent.get({key})")
+        source.line(2, f"if seen is None: seen = sent[{key}] = set()")
     source.line(2, "for u, b in bucket.items():" if purpose == "weights" else "for u in bucket:")
     for w in late:
         source.line(3, f"if not {source.expression(w, column)}: continue")
+    if purpose == "seen":
+        source.line(3, f"k = {_key_text([source.expression(e, column) for e in rest])}")
+        source.line(3, "if k in seen: continue")
+        source.line(3, "seen.add(k)")
     source.line(3, f"h = {_tuple_text([source.expression(e, column) for e in shape.outputs])}")
     left, right = ("a", "rows[u]") if here_left else ("rows[u]", "a")
     slots = shape.slots(left, right, "a * b")

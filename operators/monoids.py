@@ -106,8 +106,9 @@ class Avg(Sum):
 class Extreme:
     """The smallest or the largest of a multiset.
 
-    Most groups are small, and a plain dict whose smallest key is searched for beats an ordered
-    structure in memory and time; past LARGE different values it becomes a sorted one, O(log n) an operation.
+    Most groups hold one value, and need no structure at all. Of small ones, a plain dict whose smallest key is
+    searched for beats an ordered structure in memory and time; past LARGE different values it becomes a sorted
+    one, O(log n) an operation.
 
     >>> m = Extreme(largest=False)
     >>> for v in (3, 1, 1): m.add(v, 1)
@@ -116,16 +117,23 @@ class Extreme:
     """
 
     LARGE = 24
-    __slots__ = ("_largest", "_weights", "count")
+    __slots__ = ("_largest", "_only", "_weights", "count")
 
     def __init__(self, largest: bool) -> None:
         self.count = 0
         self._largest = largest
-        self._weights: Any = {}
+        self._only: Any = None  # the one value, while there are no `_weights`
+        self._weights: Any = None
 
     def add(self, value: Any, weight: int) -> None:
-        self.count += weight
         weights = self._weights
+        if weights is None:
+            if not self.count or value == self._only:
+                self._only = value
+                self.count += weight
+                return
+            weights = self._weights = {self._only: self.count}
+        self.count += weight
         left = weights.get(value, 0) + weight
         if left:
             weights[value] = left
@@ -136,8 +144,10 @@ class Extreme:
 
     def result(self) -> Any:
         weights = self._weights
-        if not weights:
+        if not self.count:
             return None
+        if weights is None:
+            return self._only
         if type(weights) is dict:
             return max(weights) if self._largest else min(weights)
         return weights.peekitem(-1 if self._largest else 0)[0]

@@ -16,6 +16,9 @@ from planner.translate import Translator
 
 __all__ = ["Chain", "Step"]
 
+KEY = "key'"
+"""How columns are called that are made to be joined on: no variable of a program has such a name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -30,11 +33,6 @@ class Step:
     row: Mapping[str, Expr]
     types: Mapping[str, str]
     conditions: int
-
-    @property
-    def is_relation(self) -> bool:
-        """Whether the step is one relation as it stands."""
-        return len(self.parts) == 1 and not self.where
 
     def rule(self, name: str, head: str, outputs: tuple[Expr, ...], text: str) -> PlanRule:
         """The plan rule for this step; placements are chosen later."""
@@ -134,18 +132,16 @@ class Chain:
             pairs.append((one, other))
         sides = []
         for side, part in enumerate((left, right)):
-            names = [self._name(pair[side], part) for pair in pairs]
+            names = [self._name(pair[side]) for pair in pairs]
             sides.append((self.with_columns(part, [n for n in names if n not in part.variables]), names))
         (left, a), (right, b) = sides
         return (left, right), [(left.variables.index(m), right.variables.index(n)) for m, n in zip(a, b, strict=True)]
 
-    def _name(self, expression: Any, part: Part) -> str:
+    def _name(self, expression: Any) -> str:
         """The variable that an expression is, or a new definition for it."""
         if isinstance(expression, Variable):
             return expression.name
-        name = f"key'{len(self.body.definitions) + 1}"
-        while name in self.body.definitions:
-            name += "'"
+        name = f"{KEY}{1 + sum(known.startswith(KEY) for known in self.body.definitions)}"
         self.body = replace(self.body, definitions={**self.body.definitions, name: expression})
         self.translator = Translator(self.builder.program, self.body.definitions, self.builder.functions)
         return name

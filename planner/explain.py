@@ -188,7 +188,7 @@ def _ships(rule: PlanRule, plan: Plan, stratum: Stratum) -> str:
         head = plan.relations[rule.head]
         verb = "MinShip of" if stratum.method == "absorption" else "ships"
         words.append(f"{verb} {rule.head} to {_names(head, head.partition) or 'one partition'}")
-    return "; ".join(words) or "nothing shipped"
+    return "; ".join(dict.fromkeys(words)) or "nothing shipped"
 
 
 def _stays(rule: MapRule | JoinRule | GroupRule, plan: Plan) -> bool:

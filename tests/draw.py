@@ -184,14 +184,15 @@ class Body:
         if depth == 0 and rng.random() < 0.08:
             inner_text, _ = self.aggregate_text(local + outside, 1)
             literals.append(f"{inner_text} {rng.choice(['<', '>=', '!='])} {rng.randint(0, 3)}")
-        numbers = [n for n, t in local if t == "n"]
+        numbers = [n for n, t in local if t in "nf"]
         function = rng.choice(["count", "sum", "min", "max", "avg"]) if numbers else "count"
         if function == "count":
             return f"count : {{ {', '.join(literals)} }}", "n"
         target = rng.choice(numbers)
-        if rng.random() < 0.2:
-            target = f"{target} * {rng.choice(numbers)}"
-        return f"{function} {target} : {{ {', '.join(literals)} }}", "f" if function == "avg" else "n"
+        floating = function == "avg" or (target, "f") in local
+        if not floating and rng.random() < 0.2:
+            target = f"{target} * {target}"
+        return f"{function} {target} : {{ {', '.join(literals)} }}", "f" if floating else "n"
 
     def decorate(self, chance: float) -> None:
         """Some of the literals that filter or compute."""
@@ -234,7 +235,7 @@ class Draw:
         numbers: list[Any] = list(range(size))
         if rng.random() < 0.2:
             numbers[-1] = -2
-        self.domain: dict[str, list[Any]] = {"n": numbers, "s": list(LETTERS[:size]), "f": [0.5, 1.5, 2.0]}
+        self.domain: dict[str, list[Any]] = {"n": numbers, "s": list(LETTERS[:size]), "f": [0.1, 0.2, 0.7, 1e16, -1e16, 2.5]}
         self.declaring = rng.random() < 0.7  # otherwise everything is inferred
         self.main = rng.choice("nns")  # the type of most columns, so that joins meet
         self.lines: list[str] = []
@@ -266,7 +267,7 @@ class Draw:
         rng = self.rng
         for i in range(rng.randint(1, 4)):
             types = self.main * 2 if i == 0 and rng.random() < 0.8 else self.types(0 if rng.random() < 0.3 else 1, 3)
-            if types and self.declaring and rng.random() < 0.06:
+            if types and self.declaring and rng.random() < 0.12:
                 types = types[:-1] + "f"
             relation = Relation(f"b{i}", types)
             if self.declaring:
@@ -377,7 +378,7 @@ class Draw:
         rng = self.rng
         body = self.atoms([], 0)
         body.decorate(0.3)
-        numbers = body.of("n")
+        numbers = body.of("n") + body.of("f")
         groups = [rng.choice(body.bound) for _ in range(rng.choice([0, 1, 1, 2]))] if body.bound else []
         groups = [(name, kind) for name, kind in groups if kind != "f"]
         types, parts = "", []
@@ -386,9 +387,10 @@ class Draw:
             target = rng.choice(numbers) if numbers else "*"
             if function == "count" and rng.random() < 0.6:
                 target = "*"
-            elif function != "count" and rng.random() < 0.25:
-                target = rng.choice([f"{target} + 1", f"{target} * {rng.choice(numbers)}"])
-            parts.append((f"{function}<{target}>", "f" if function in ("avg", "mean") else "n"))
+            floating = function in ("avg", "mean") or (function != "count" and (target, "f") in body.bound)
+            if function != "count" and not floating and rng.random() < 0.25:
+                target = rng.choice([f"{target} + 1", f"{target} * {target}"])
+            parts.append((f"{function}<{target}>", "f" if floating else "n"))
         parts += groups
         if rng.random() < 0.7:
             parts = groups + parts[: len(parts) - len(groups)]

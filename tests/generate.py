@@ -2,7 +2,7 @@
 
 Everything is drawn from one `random.Random`, so a seed is a whole test case: `generate(seed)`. The strategy
 `cases()` hands hypothesis the same generator with a `Random` that hypothesis controls. Programs come from
-`tests/draw.py` and, for the shortest-path family, from `tests/paths.py`.
+`tests/draw.py`, from `tests/classics.py`, and, for the shortest-path family, from `tests/paths.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from datalog import ast
 from datalog.errors import LivelogError
 from tests.cases import Case, Pruned, RuleText, State, program_of, states
+from tests.classics import draw_classic
 from tests.draw import Draw
 from tests.oracle import Base, Operation, OracleError, Row, evaluate
 from tests.paths import draw_path
@@ -136,7 +137,13 @@ TALLY = Tally()
 def attempt(rng: random.Random, seed: int) -> Case | None:
     TALLY.drawn += 1
     try:
-        case = complete(rng, seed, *draw_path(rng)) if rng.random() < 0.2 else draw_case(rng, seed)
+        roll = rng.random()
+        if roll < 0.16:
+            case = complete(rng, seed, *draw_path(rng))
+        elif roll < 0.36:
+            case = complete(rng, seed, *draw_classic(rng))
+        else:
+            case = draw_case(rng, seed)
         if not lively(case, states(case, WORK)):
             raise OracleError("nothing happens")
     except (LivelogError, OracleError):

@@ -7,7 +7,6 @@ a wrong result here. Whatever a rule's docstring promises about places is assert
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -192,8 +191,3 @@ class Interpreter:
 
 def winners(selection: Selection, rows: set[Row]) -> set[Row]:
     return Pruned(selection.group, selection.values).winners(rows)
-
-
-def close(one: Any, other: Any) -> bool:
-    """Equal up to the order in which floats were added."""
-    return one == other or (isinstance(one, float) and math.isclose(one, other))

@@ -168,6 +168,10 @@ def test_type_aliases_disappear() -> None:
     assert types(check(".type Node <: Name .type Name = symbol .decl a(x: Node, y: number)"), "a") == "symbol number"
 
 
+def test_a_relation_used_in_two_ways_is_one_problem() -> None:
+    assert problems("a(x, x) :- b(x). c(x) :- a(x).") == ["`a` has 2 columns, but 1 is given"]
+
+
 # --- types ---------------------------------------------------------------------------------------------------
 
 

@@ -317,6 +317,23 @@ def test_broken_pipe(place: Path) -> None:
     assert (done.stdout, done.stderr) == ("---------------\nn\n", "")
 
 
+@pytest.mark.parametrize(
+    ("command", "code", "error"),
+    [
+        ("run reach.dl -F data > /dev/full", 1, "error: cannot write the output: No space left on device\n"),
+        ("run reach.dl -F data >&-", 0, ""),
+        ("run reach.dl -F data --updates - <&- | cat", 0, ""),
+        ("repl reach.dl <&-", 0, ""),
+        ("run reach.dl -F data --format json 2>&-", 0, ""),
+    ],
+)
+def test_odd_streams(place: Path, command: str, code: int, error: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m livelog {command}"], env=ENV, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (code, error)
+
+
 # --- the other commands --------------------------------------------------------------------------------------
 
 

@@ -54,7 +54,7 @@ def churn(session: Any, rows: list[Any], transactions: int, rng: random.Random) 
 
 def figures(session: Any) -> dict[str, int]:
     stats = session.stats()
-    return {"variables": stats.variables, "nodes": stats.nodes, "state": stats.state_tuples}
+    return {"variables": stats.variables, "nodes": stats.bdd_nodes, "state": stats.tuples}
 
 
 def run(text: str, rows: list[Any], view: str, transactions: int, **options: Any) -> None:

@@ -223,10 +223,12 @@ class Component:
     def _step(self, table: Fixpoint, wiring: Wiring, batch: list[Derivation]) -> None:
         """Join one batch of one table with everything that came before it."""
         for join in wiring.left:
-            self._derived(join, join.derive("left", batch, *self._known(join.head), self.provenance))
+            derived = join.derive("left", batch, *self._known(join.head), self.provenance)
+            self._derived(join, derived, join.fills_seen("left"))
         table.settle(batch)
         for join in wiring.right:
-            self._derived(join, join.derive("right", batch, *self._known(join.head), self.provenance))
+            derived = join.derive("right", batch, *self._known(join.head), self.provenance)
+            self._derived(join, derived, join.fills_seen("right"))
         for projection in wiring.maps:
             self._derived(projection, projection.derive(batch, *self._known(projection.head)))
         for lookup, rule in wiring.asks:
@@ -244,13 +246,15 @@ class Component:
             return table.rows, ship.rows
         return table.rows, table.selection.best if table.selection is not None else ()
 
-    def _derived(self, rule: PipelinedHashJoin | Projection, derived: list[Derivation]) -> None:
+    def _derived(
+        self, rule: PipelinedHashJoin | Projection, derived: list[Derivation], filled: bool = False
+    ) -> None:
         """Send derivations to the table of their head, here or elsewhere."""
         if not derived:
             return
         table = self.home[rule.head]
         if rule.purpose == "direct":
-            table.enter(derived)
+            table.enter(derived, filled)
             on = derived
         elif self.partitions == 1:
             on = table.arrive(derived)

@@ -17,6 +17,7 @@ from operators.lookup import Lookup
 from operators.minship import MinShip
 from operators.partition import Router
 from operators.provenance import Provenance
+from operators.seen import Seen
 from planner.plan import BROADCAST, Input, JoinRule, LookupRule, MapRule, Placement, Plan, Stratum
 
 __all__ = ["Network", "Wiring"]
@@ -76,6 +77,22 @@ class Network:
             selection = self.plan.relations[name].selection
             for r in built:
                 r.prepare(selection.group if selection else None, searching=self.mode == "demand")
+            self._use_seen(name, built)
+
+    def _use_seen(self, name: str, rules: list[PipelinedHashJoin | Projection]) -> None:
+        """Where a recursive step carries columns over, let it look before it makes a head."""
+        joins = [r for r in rules if isinstance(r, PipelinedHashJoin) and r.purpose == "direct"]
+        steps = [
+            r.shape.carried(side)
+            for r in joins
+            for side, table in (("left", r.left), ("right", r.right))
+            if table.name in self.stratum.relations
+        ]
+        carried = next((c for c in steps if c is not None), None)
+        if carried is not None:
+            seen = self.home[name].seen = Seen(carried, self.plan.relations[name].arity)
+            for r in joins:
+                r.use_seen(seen)
 
     def _table(self, relation: str, at: Placement) -> int:
         """The number of the table of a relation at a placement, made on first request."""

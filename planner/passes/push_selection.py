@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from datalog.ast import Atom, HeadAggregate, Variable, variables
+from datalog.ast import Atom, Expression, HeadAggregate, Variable, variables
 from planner.draft import Clause, Draft, Lookup, components
 from planner.monotone import growth
 from planner.plan import Selection
@@ -223,7 +223,7 @@ def _passes(
     clause: Clause,
     name: str,
     op: str,
-    sides: tuple[object, object],
+    sides: tuple[Expression, Expression],
     selection: Selection,
     atoms: list[Atom],
     moving: set[str],
@@ -235,7 +235,7 @@ def _passes(
     column, function = selection.values[0]
     own = {a.arguments[column].name for a in atoms}
     for variable in sorted(own):
-        left, right = (growth(s, variable, moving - own, clause.normal.definitions) for s in sides)  # type: ignore[arg-type]
+        left, right = (growth(s, variable, moving - own, clause.normal.definitions) for s in sides)
         if left is None or right is None:
             raise wrong
         if (op in ("<", "<=")) != (function == "min"):

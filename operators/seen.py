@@ -1,0 +1,57 @@
+"""Seen: which tuples a table has, split in two, so that a join can ask without making the tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from operators.kernels import key_of
+
+__all__ = ["Seen"]
+
+Tuple = tuple[Any, ...]
+
+
+class Seen:
+    """The tuples of a table as carried columns -> set of the other columns.
+
+    A recursive step mostly carries some columns over and fetches the others: in
+    `reachable(x, y) :- link(x, z), reachable(z, y)` a tuple brings y and its partners bring x. Most of what
+    they derive is known, and to find that out takes a look into one small set per tuple of the batch. The same
+    question to the table itself would make each head first, and miss the processor's cache for each once the
+    table is large: at a million tuples that was half of the time.
+
+    >>> seen = Seen((1,), 2); seen.add([("a", "y"), ("b", "y")]); sorted(seen.groups["y"])
+    ['a', 'b']
+    >>> seen.discard(("a", "y")); seen.discard(("b", "y")); seen.groups
+    {}
+    """
+
+    __slots__ = ("carried", "groups", "key", "rest")
+
+    def __init__(self, carried: tuple[int, ...], arity: int) -> None:
+        self.carried = carried
+        self.key = key_of(carried)
+        self.rest = key_of(tuple(c for c in range(arity) if c not in carried))
+        self.groups: dict[Any, set[Any]] = {}
+
+    def add(self, tuples: Iterable[Tuple]) -> None:
+        """O(1) a tuple."""
+        for t in tuples:
+            self.groups.setdefault(self.key(t), set()).add(self.rest(t))
+
+    def discard(self, t: Tuple) -> None:
+        """O(1)."""
+        k = self.key(t)
+        group = self.groups.get(k)
+        if group is not None:
+            group.discard(self.rest(t))
+            if not group:
+                del self.groups[k]
+
+    def check(self, rows: Iterable[Tuple]) -> None:
+        """Assert that it is about just these tuples."""
+        expected: dict[Any, set[Any]] = {}
+        for t in rows:
+            expected.setdefault(self.key(t), set()).add(self.rest(t))
+        assert {k: g for k, g in self.groups.items() if g} == expected, "a table and what is seen of it differ"
