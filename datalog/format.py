@@ -49,6 +49,9 @@ def format_value(value: Any) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(map(format_value, value)) + "]" if value else "nil"
     if isinstance(value, str):
+        # Most symbols need no escape, and change logs are long.
+        if value.isprintable() and '"' not in value and "\\" not in value:
+            return f'"{value}"'
         return '"' + "".join(_escape(c) for c in value) + '"'
     return repr(value)
 

@@ -112,7 +112,7 @@ class Session:
         self._runtime = runtime(self.plan, partitions, ship, limit, seed)
         self._views = tuple(name for name, r in self.plan.relations.items() if r.kind == "view")
         self._coercers = {
-            name: Coercer(name, r.columns, r.types) for name, r in self.plan.relations.items() if r.kind == "base"
+            name: Coercer(name, r.columns, self._kinds(name)) for name, r in self.plan.relations.items() if r.kind == "base"
         }
         self._subscribers: dict[str, list[Callable[[Changes], None]]] = {}
         self._closed = False
@@ -120,6 +120,11 @@ class Session:
         self._seconds = self._last_seconds = 0.0
         self.initial: ChangeLog = self._commit(self._loaded(facts))
         self._transactions = 0
+
+    def _kinds(self, name: str) -> list[str]:
+        """The types of a base relation's columns; `numeric` where the program computes with an undeclared one."""
+        columns = self.program.relations[name.removesuffix("#facts")].columns
+        return ["numeric" if c.type == "any" and c.numeric else c.type for c in columns]
 
     def _loaded(self, facts: str | Path | Mapping[str, Iterable[Iterable[Any]]] | None) -> list[Operation]:
         """The facts of the program text and of files or mappings, as operations."""

@@ -55,6 +55,12 @@ def _any(value: Any) -> Any:
     return _symbol(value)
 
 
+def _numeric(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"{value!r} is not a number, and a rule computes with it")
+    return _any(value)
+
+
 def _list(value: Any) -> Any:
     if not isinstance(value, (list, tuple)):
         raise ValueError(f"{value!r} is not a list")
@@ -67,6 +73,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "float": _float,
     "symbol": _symbol,
     "list": _list,
+    "numeric": _numeric,
 }
 
 

@@ -232,6 +232,15 @@ class Fixpoint:
         """Whether a reader sees this tuple."""
         return t in self.ledger.first and (self.selection is None or self.selection.is_winner(t))
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self.pending.clear()
+        self._batches.clear()
+        self._added.clear()
+        self.ledger.clear()
+        if self.selection is not None:
+            self.selection.held.clear()
+
     def stats(self) -> dict[str, int]:
         held = len(self.selection.held.first) if self.selection is not None else 0
         return {"tuples": len(self.ledger.first), "waiting": len(self.ledger.rest), "held": held}

@@ -105,6 +105,11 @@ class Ledger:
             self.rest[t] = left
         return left
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self.first.clear()
+        self.rest.clear()
+
     def check(self) -> None:
         """Assert that nothing waits for a tuple that is not there."""
         assert self.rest.keys() <= self.first.keys(), "a derivation waits for a tuple that is not there"

@@ -84,6 +84,13 @@ class MinShip:
         if self.selection is not None:
             self.selection.net()
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self.outbox.clear()
+        self.ledger.clear()
+        if self.selection is not None:
+            self.selection.held.clear()
+
     def stats(self) -> dict[str, int]:
         return {"shipped": len(self.ledger.first), "waiting": len(self.ledger.rest)}
 

@@ -296,6 +296,12 @@ class Provenance:
         numbers = shipped[0] if shipped and type(shipped[0]) is list else shipped
         return 1 + sum(_varint(n) for n in numbers)
 
+    def clear(self) -> None:
+        """Let go of the manager; no function of it may be in use any more."""
+        self._levels.clear()
+        self._functions.clear()
+        self._manager = None
+
     def check(self) -> None:
         """Assert what must always hold of the bookkeeping (not of the annotations, which others keep)."""
         assert len(set(self._free)) == len(self._free), "a variable was released twice"

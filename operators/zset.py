@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from operators.delta import Delta
 from operators.kernels import key_of
 
 __all__ = ["Counts", "ZTable"]
@@ -72,10 +73,10 @@ class ZTable:
 class Counts:
     """How many derivations each tuple of a relation has, and what changed in this transaction.
 
-    >>> c = Counts(); c.add({("a",): 2}.items()); c.net(weighted=False)
-    [(('a',), 1)]
-    >>> c.add({("a",): -1}.items()); c.net(weighted=False), c.rows
-    ([], {('a',): 1})
+    >>> c = Counts(); c.add({("a",): 2}.items()); c.net(weighted=False).gained
+    [('a',)]
+    >>> c.add({("a",): -1}.items()); bool(c.net(weighted=False)), c.rows
+    (False, {('a',): 1})
     """
 
     __slots__ = ("_before", "rows")
@@ -97,15 +98,17 @@ class Counts:
             elif old:
                 del rows[t]
 
-    def net(self, weighted: bool) -> list[tuple[Tuple, int]]:
+    def net(self, weighted: bool) -> Delta:
         """The changes since the last call: of weights, or of presence."""
         rows = self.rows
+        before, self._before = self._before, {}
         if weighted:
-            changes = [(t, rows.get(t, 0) - old) for t, old in self._before.items()]
-        else:
-            changes = [(t, (t in rows) - (old != 0)) for t, old in self._before.items()]
-        self._before = {}
-        return [(t, w) for t, w in changes if w]
+            changes = [(t, rows.get(t, 0) - old) for t, old in before.items()]
+            return Delta.weighted([(t, w) for t, w in changes if w])
+        return Delta(
+            [t for t, old in before.items() if not old and t in rows],
+            [t for t, old in before.items() if old and t not in rows],
+        )
 
     def check(self) -> None:
         """Assert that weights are positive and nothing is unpublished."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import datalog
 from datalog import ast
-from tests.oracle import Base, Operation, Row, evaluate
+from tests.oracle import Base, Operation, OracleError, OracleLimit, Row, evaluate
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,14 @@ class Case:
 
 @dataclass(frozen=True)
 class State:
-    """What the oracle says after the load or after a transaction: every relation, and the base model's clock."""
+    """What the oracle says after the load or after a transaction: every relation, and the base model's clock.
+
+    `failed`: the transaction must fail, and everything is as it was before.
+    """
 
     relations: dict[str, set[Row]]
     clock: float
+    failed: bool = False
 
 
 def program_of(text: str) -> ast.Program:
@@ -103,8 +107,17 @@ def states(case: Case, work: int = 5_000_000) -> list[State]:
     base.load(case.loaded)
     result = [State(evaluate(program, base.facts(), work), base.clock)]
     for operations in case.history:
-        base.apply(operations)
-        result.append(State(evaluate(program, base.facts(), work), base.clock))
+        after = base.copy()
+        after.apply(operations)
+        try:
+            if ("raise",) in operations:
+                raise OracleError("on purpose")
+            result.append(State(evaluate(program, after.facts(), work), after.clock))
+            base = after
+        except OracleLimit:
+            raise
+        except OracleError:
+            result.append(State(result[-1].relations, base.clock, failed=True))
     return result
 
 

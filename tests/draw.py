@@ -235,7 +235,8 @@ class Draw:
         numbers: list[Any] = list(range(size))
         if rng.random() < 0.2:
             numbers[-1] = -2
-        self.domain: dict[str, list[Any]] = {"n": numbers, "s": list(LETTERS[:size]), "f": [0.1, 0.2, 0.7, 1e16, -1e16, 2.5]}
+        floats = [0.1, 0.2, 0.7, 1e16, -1e16, 2.5]
+        self.domain: dict[str, list[Any]] = {"n": numbers, "s": list(LETTERS[:size]), "f": floats}
         self.declaring = rng.random() < 0.7  # otherwise everything is inferred
         self.main = rng.choice("nns")  # the type of most columns, so that joins meet
         self.lines: list[str] = []
@@ -244,6 +245,7 @@ class Draw:
         self.base: list[Relation] = []
         self.views: list[Relation] = []
         self.serial = 0
+        self.fallible = False
 
     def fresh(self) -> int:
         self.serial += 1
@@ -402,6 +404,17 @@ class Draw:
             self.rule(view, [view], 0, 0.2)
         self.low.append(view)
 
+    def division(self) -> bool:
+        """A rule that fails, and the transaction with it, when a certain value turns up."""
+        relation = self.rng.choice(self.low)
+        if "n" not in relation.types:
+            return False
+        arguments = ["_"] * len(relation.types)
+        arguments[relation.types.index("n")] = "x"
+        body = (f"{relation.name}({', '.join(arguments)})",)
+        self.rules.append(RuleText(f"quotient(100 / (x - ({self.constant('n')})))", body))
+        return True
+
     def program(self) -> None:
         rng = self.rng
         self.base_relations()
@@ -411,6 +424,8 @@ class Draw:
             if rng.random() < 0.15 and "f" not in relation.types:
                 row = ", ".join(self.constant(kind) for kind in relation.types)
                 self.rules.append(RuleText(f"{relation.name}({row})"))
+        if rng.random() < 0.15:
+            self.fallible = self.division()
         if rng.random() < 0.2:
             for view in rng.sample(self.views, rng.randint(1, len(self.views))):
                 self.lines.append(f".output {view.name}")

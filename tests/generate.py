@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -71,6 +72,9 @@ def draw_history(
         elif roll < 0.18:
             operations.clear()
             base = _replayed(program, loaded, history)
+        elif roll < 0.22:
+            operations.insert(rng.randint(0, len(operations)), ("raise",))
+            base = _replayed(program, loaded, history)
         history.append(tuple(operations))
     if rng.random() < 0.25:
         history.append(tuple(("delete", name, row) for name in pools for row in sorted(base.copies[name], key=repr)))
@@ -82,13 +86,14 @@ def _replayed(program: ast.Program, loaded: list[tuple[str, Row]], history: list
     for name, row in loaded:
         base.insert(name, row)
     for operations in history:
-        base.apply(operations)
+        if ("raise",) not in operations:
+            base.apply(operations)
     return base
 
 
 def complete(
     rng: random.Random, seed: int, lines: list[str], rules: list[RuleText], pools: dict[str, list[Row]],
-    pruned: dict[str, Pruned] | None = None,
+    pruned: dict[str, Pruned] | None = None, fallible: bool = False,
 ) -> Case:
     """A case with facts and a history for a drawn program; raises if the program is not acceptable."""
     case = Case(seed, tuple(lines), tuple(rules), (), (), pruned or {})
@@ -98,7 +103,8 @@ def complete(
         raise OracleError("no base relation is left in the program")
     everything = Base(program)
     everything.load(pools)
-    evaluate(program, everything.facts(), WORK)
+    with suppress(OracleError) if fallible else nullcontext():
+        evaluate(program, everything.facts(), WORK)
     loaded: list[tuple[str, Row]] = []
     if rng.random() < 0.75:
         for name, rows in pools.items():
@@ -114,7 +120,7 @@ def draw_case(rng: random.Random, seed: int) -> Case:
     for relation in draw.base:
         rows = list(itertools.product(*(draw.domain[kind] for kind in relation.types)))
         pools[relation.name] = sorted(rng.sample(rows, min(len(rows), rng.randint(3, 14))), key=repr)
-    return complete(rng, seed, draw.lines, draw.rules, pools)
+    return complete(rng, seed, draw.lines, draw.rules, pools, fallible=draw.fallible)
 
 
 def lively(case: Case, all_states: list[State]) -> bool:

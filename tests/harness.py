@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import livelog
+from datalog.errors import RuntimeProblem
 from tests.cases import Case, State, program_of, states
 from tests.oracle import Operation, Row
 
@@ -56,9 +57,15 @@ class Mismatch(AssertionError):
         self.upto = upto
 
 
+class OnPurpose(Exception):
+    """Raised inside a transaction, to see it rolled back."""
+
+
 def apply(transaction: Any, operations: Iterable[Operation]) -> None:
     for operation in operations:
-        if operation[0] == "insert":
+        if operation[0] == "raise":
+            raise OnPurpose
+        elif operation[0] == "insert":
             transaction.insert(operation[1], operation[2])
         elif operation[0] == "delete":
             transaction.delete(operation[1], operation[2])
@@ -133,9 +140,18 @@ def run(case: Case, configuration: Configuration, expected: list[State] | None =
             if wrong:
                 fail("wrong", f"after the load: {wrong}", -1)
             for at, operations in enumerate(case.history):
-                with session.transaction() as transaction:
-                    apply(transaction, operations)
-                wrong = accumulate(total, transaction.changes, outputs)
+                wrong = ""
+                try:
+                    with session.transaction() as transaction:
+                        apply(transaction, operations)
+                    wrong += accumulate(total, transaction.changes, outputs)
+                    if expected[at + 1].failed:
+                        wrong += "the transaction should have failed\n"
+                except (OnPurpose, RuntimeProblem):
+                    if not expected[at + 1].failed:
+                        raise
+                if session.clock != expected[at + 1].clock:
+                    wrong += f"the clock is {session.clock}, not {expected[at + 1].clock}\n"
                 wrong += compare(case, expected[at + 1], session, total, outputs)
                 wrong += _base(expected[at + 1], session, base)
                 if wrong:

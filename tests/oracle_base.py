@@ -10,7 +10,8 @@ from datalog import ast
 from tests.oracle_values import FUNCTIONS
 
 Row = tuple[Any, ...]
-Operation = tuple[Any, ...]  # ("insert", relation, row) | ("delete", relation, row) | ("advance", time)
+# ("insert", relation, row) | ("delete", relation, row) | ("advance", time) | ("raise",): an exception in the block
+Operation = tuple[Any, ...]
 
 
 def stored(relation: ast.Relation, row: Iterable[Any]) -> Row:
@@ -61,7 +62,7 @@ class Base:
                 self.insert(operation[1], operation[2])
             elif operation[0] == "delete":
                 self.delete(operation[1], operation[2])
-            else:
+            elif operation[0] == "advance":
                 self.advance(operation[1])
 
     def insert(self, name: str, values: Iterable[Any]) -> None:

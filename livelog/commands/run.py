@@ -7,8 +7,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -27,7 +27,7 @@ from livelog.commands.common import (
 from livelog.io.forms import CSV
 from livelog.io.outputs import check_sizes, output_forms, print_sizes, print_view, view_lines, write_view
 from livelog.io.updates import ScriptTransaction, read_script
-from livelog.progress import bar
+from livelog.progress import bar, spinner
 from livelog.render import paint_for, plural
 
 __all__ = ["add_parser", "run"]
@@ -101,11 +101,13 @@ def follow(session: Session, transactions: Iterator[ScriptTransaction], args: ar
         text = f"// start: {plural(count, 'tuple')} in {plural(len(relations), 'view')}"
         out.write(paint_for(out).faint(text) + "\n\n")
     out.flush()
+    # Where the log goes elsewhere, the bar over the script shows the progress.
+    busy = spinner if out.isatty() else nullcontext
     applied = 0
     current: ScriptTransaction | None = None
     try:
         for current in transactions:
-            with session.transaction() as tx:
+            with busy(f"transaction {applied + 1}"), session.transaction() as tx:
                 current.apply(tx)
             check_sizes(session.program, _sizes(session))
             applied += 1
@@ -133,10 +135,12 @@ def script(name: str | None) -> Iterator[Iterator[ScriptTransaction]]:
             except OSError as error:
                 raise UsageError(f"cannot read the updates {name!r}: {error.strerror}") from None
             text = stack.enter_context(io.TextIOWrapper(file, encoding="utf-8-sig"))
-            yield read_script(_lines(text, name) if sys.stdout.isatty() else _watched(file, text, name), name)
+            lines = _lines(text, name) if sys.stdout.isatty() else _watched(file, text, name)
+            # Closed here and now, the bar is gone before an error is shown.
+            yield read_script(stack.enter_context(closing(lines)), name)
 
 
-def _watched(file: BinaryIO, text: TextIO, name: str) -> Iterator[str]:
+def _watched(file: BinaryIO, text: TextIO, name: str) -> Generator[str, None, None]:
     """The lines of a file, with a bar that shows how much of it is read."""
     with bar("updates", os.fstat(file.fileno()).st_size) as advance:
         for number, line in enumerate(_lines(text, name)):
@@ -145,7 +149,7 @@ def _watched(file: BinaryIO, text: TextIO, name: str) -> Iterator[str]:
             yield line
 
 
-def _lines(stream: TextIO, name: str) -> Iterator[str]:
+def _lines(stream: TextIO, name: str) -> Generator[str, None, None]:
     number = 0
     try:
         for line in stream:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import Any
 
-from livelog.io.values import TextProblem, parse_value
+from datalog.arithmetic import NUMBER_RANGE, UNSIGNED_RANGE
+from livelog.io.values import INTEGERS, TextProblem, parse_value
 
 __all__ = ["BadValue", "convert_column", "convert_values", "infer_type"]
 
-INTEGER_RANGES = {"number": (-(2**63), 2**63), "unsigned": (0, 2**64)}
+INTEGER_RANGES = {"number": NUMBER_RANGE, "unsigned": UNSIGNED_RANGE}
 
 _INTEGER = re.compile(r"\s*[-+]?[0-9]+\s*", re.ASCII)
 _FLOAT = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*", re.ASCII)
@@ -84,15 +85,15 @@ def _integers(texts: Sequence[str], type_: str) -> list[int]:
         except ValueError:
             pass
         else:
-            if not values or (min(values) >= low and max(values) < high):
+            if not values or (min(values) >= low and max(values) <= high):
                 return values
 
     def integer(text: str) -> int:
         if not _INTEGER.fullmatch(text):
             raise ValueError(f"{_shown(text)} is not {_A[type_]}")
         # Python refuses to convert texts of thousands of digits; none of them is in range.
-        value = int(text) if len(text) < 400 else high
-        if not low <= value < high:
+        value = int(text) if len(text) < 400 else high + 1
+        if not low <= value <= high:
             raise ValueError(f"{_shown(text)} is out of the range of {type_} ({_RANGE_TEXT[type_]})")
         return value
 
@@ -165,8 +166,8 @@ def _value(value: Any, type_: str) -> Any:
     if not isinstance(value, _PYTHON[type_]):
         raise ValueError(f"{_shown(value)} is not {_A[type_]}")
     if isinstance(value, int):
-        low, high = INTEGER_RANGES.get(type_, (INTEGER_RANGES["number"][0], INTEGER_RANGES["unsigned"][1]))
-        if not low <= value < high:
+        low, high = INTEGER_RANGES.get(type_, INTEGERS)
+        if not low <= value <= high:
             raise ValueError(f"{value} is out of the range of {type_} ({_RANGE_TEXT.get(type_, '64 bits')})")
     elif isinstance(value, float) and not isfinite(value):
         raise ValueError(f"{value!r} is not a finite number")

@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from datalog.arithmetic import NUMBER_RANGE, UNSIGNED_RANGE
 from datalog.format import format_value
 
-__all__ = ["NOTHING", "Scanner", "TextProblem", "format_row", "format_value", "parse_value"]
+__all__ = ["INTEGERS", "NOTHING", "Scanner", "TextProblem", "format_row", "format_value", "parse_value"]
 
 NOTHING: tuple[Any, ...] = ()
 
-NUMBER_RANGE = (-(2**63), 2**64)
+INTEGERS = (NUMBER_RANGE[0], UNSIGNED_RANGE[1])
 """What an int may be at all: a number or an unsigned. The column's own type is stricter, and checked elsewhere."""
 
 DEEPEST = 100
@@ -166,8 +167,8 @@ class Scanner:
         if _INTEGER.fullmatch(self.text):
             # A longer text cannot be in range, and Python refuses to convert very long ones.
             base = {"x": 16, "b": 2}.get(self.text.lstrip("+-")[1:2].lower(), 10)
-            number = int(self.text, base) if len(self.text) < 400 else NUMBER_RANGE[1]
-            if not NUMBER_RANGE[0] <= number < NUMBER_RANGE[1]:
+            number = int(self.text, base) if len(self.text) < 400 else INTEGERS[1] + 1
+            if not INTEGERS[0] <= number <= INTEGERS[1]:
                 raise self.problem("this number does not fit in 64 bits")
             return number
         value = float(self.text)

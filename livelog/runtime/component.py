@@ -9,11 +9,13 @@ messages arrive in, each finds consistent tables. `finish` tells the net changes
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from livelog.runtime.death import Mourning
 from livelog.runtime.network import Network, Wiring
+from operators.delta import Delta
 from operators.errors import Divergence
 from operators.fixpoint import Fixpoint
 from operators.join import PipelinedHashJoin, Projection
@@ -25,7 +27,6 @@ from planner.plan import BROADCAST, Input, Plan, Stratum
 __all__ = ["Component"]
 
 Tuple = tuple[Any, ...]
-Delta = list[tuple[Tuple, int]]
 Send = Callable[[int, str, int, list[Any]], None]
 
 ROUNDS = 1_000_000  # a chain this long is taken for one without end
@@ -57,8 +58,9 @@ class Component:
         self.lookups = network.lookups
         self.routers = {name: Router(plan.relations[name].partition, partitions) for name in self.home}
         self.mourning = Mourning(self)
+        weakref.finalize(self, network.clear)
         self._weights: dict[str, dict[Tuple, int]] = {}
-        self._outgoing: dict[tuple[int, int], list[Derivation]] = {}
+        self._outgoing = network.outgoing
         self._new = 0
         self._rounds = 0
 
@@ -70,18 +72,16 @@ class Component:
         new: dict[str, list[Tuple]] = {}
         for name in self.stratum.inputs:
             delta = deltas.get(name)
-            if delta and name in self.home:
+            if delta is not None and name in self.home:
                 table = self.home[name]
-                for t, here in self._presence(name, delta):
-                    if here:
-                        new.setdefault(name, []).append(t)
-                    else:
-                        gone.append((table, t))
+                came, went = self._presence(name, delta)
+                gone.extend([(table, t) for t in went])
+                new[name] = came
         answers: dict[str, list[Tuple]] = {}
         for number, (_, rule) in enumerate(self.lookups):
             delta = deltas.get(rule.inner.relation)
             if delta:
-                for destination, share in self._shares(rule.inner, delta).items():
+                for destination, share in self._shares(rule.inner, delta.items()).items():
                     if destination == self.partition:
                         lost, found = self._answers(number, share)
                         gone.extend(lost)
@@ -113,9 +113,9 @@ class Component:
         self._forget_questions()
         deltas: dict[str, Delta] = {}
         for name in self.stratum.relations:
-            gained, lost = self.home[name].net()
-            if gained or lost:
-                deltas[name] = [(t, -1) for t in lost] + [(t, 1) for t in gained]
+            delta = Delta(*self.home[name].net())
+            if delta:
+                deltas[name] = delta
         for table in self.tables:
             table.net()
         for ship in self.ships.values():
@@ -128,14 +128,15 @@ class Component:
                 rule.derived = 0
         return deltas
 
-    def _presence(self, name: str, delta: Delta) -> list[tuple[Tuple, bool]]:
-        """Changes of weight as appearances and disappearances."""
+    def _presence(self, name: str, delta: Delta) -> tuple[list[Tuple], list[Tuple]]:
+        """The tuples that appeared and those that disappeared, where a change of weight may be neither."""
         relation = self.plan.relations[name]
         if not (relation.bag or relation.weighted):
-            return [(t, w > 0) for t, w in delta]
+            return delta.gained, delta.lost
         weights = self._weights.setdefault(name, {})
-        seen: list[tuple[Tuple, bool]] = []
-        for t, w in delta:
+        came: list[Tuple] = []
+        went: list[Tuple] = []
+        for t, w in delta.items():
             old = weights.get(t, 0)
             now = old + w
             if now:
@@ -143,10 +144,10 @@ class Component:
             else:
                 del weights[t]
             if bool(old) != bool(now):
-                seen.append((t, bool(now)))
-        return seen
+                (came if now else went).append(t)
+        return came, went
 
-    def _shares(self, inner: Input, delta: Delta) -> dict[int, Delta]:
+    def _shares(self, inner: Input, delta: list[tuple[Tuple, int]]) -> dict[int, list[tuple[Tuple, int]]]:
         """A change of a lookup's inner relation by the partitions that want it."""
         if self.partitions == 1:
             return {0: delta}

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from livelog.runtime.lookups import build_lookup
+from operators.delta import Delta
 from operators.errors import RuleFailure
 from operators.expr import Const
 from operators.groupby import GroupBy
@@ -25,7 +26,7 @@ from planner.plan import BROADCAST, GroupRule, Input, JoinRule, LookupRule, MapR
 __all__ = ["Counting"]
 
 Tuple = tuple[Any, ...]
-Delta = list[tuple[Tuple, int]]
+Weights = list[tuple[Tuple, int]]
 Send = Callable[[int, str, int, list[Any]], None]
 
 
@@ -38,7 +39,7 @@ class _Mapped:
         arity = plan.relations[rule.input.relation].arity
         self._kernel = mapper(Shape(arity, (), None, (), rule.where, outputs), "weights")
 
-    def run(self, batch: Delta) -> dict[Tuple, int]:
+    def run(self, batch: Weights) -> dict[Tuple, int]:
         out: dict[Tuple, int] = {}
         _guarded(self.text, self._kernel, batch, lambda b, o: (b, None, None, o), out)
         return out
@@ -54,14 +55,14 @@ class _Joined:
         self._kernels = {side: forward(shape, side, "weights") for side in ("left", "right")}
         self._find = {"left": right.index(rule.right.key).get, "right": left.index(rule.left.key).get}
 
-    def run(self, side: str, batch: Delta) -> dict[Tuple, int]:
+    def run(self, side: str, batch: Weights) -> dict[Tuple, int]:
         out: dict[Tuple, int] = {}
         find = self._find[side]
         _guarded(self.text, self._kernels[side], batch, lambda b, o: (b, find, None, None, None, o), out)
         return out
 
 
-def _guarded(text: str, kernel: Any, batch: Delta, arguments: Any, out: dict[Tuple, int]) -> None:
+def _guarded(text: str, kernel: Any, batch: Weights, arguments: Any, out: dict[Tuple, int]) -> None:
     """Run a kernel; if it raises, run it again tuple by tuple to name the one that did it."""
     try:
         kernel(*arguments(batch, out))
@@ -138,21 +139,21 @@ class Counting:
         """Work in the net changes of lower strata, as far as this partition owns them."""
         for name, mapped, group in self._maps:
             if delta := deltas.get(name):
-                out = mapped.run(delta)
+                out = mapped.run(delta.items())
                 if group is None:
                     self._count(out)
                 else:
                     self._contribute(group, out)
         for (name, at), number in self._numbers.items():
             if delta := deltas.get(name):
-                self._deliver("side", number, delta, at)
+                self._deliver("side", number, delta.items(), at)
         for number, (_, rule, _) in enumerate(self._lookups):
             if delta := deltas.get(rule.inner.relation):
-                self._deliver("inner", number, delta, rule.inner.at)
+                self._deliver("inner", number, delta.items(), rule.inner.at)
             if delta := deltas.get(rule.left.relation):
-                self._deliver("ask", number, delta, rule.left.at)
+                self._deliver("ask", number, delta.items(), rule.left.at)
 
-    def _deliver(self, kind: str, number: int, delta: Delta, at: Placement) -> None:
+    def _deliver(self, kind: str, number: int, delta: Weights, at: Placement) -> None:
         """Bring a change to the partitions where a rule wants it."""
         if self.partitions == 1:
             self.receive(kind, number, delta)
@@ -164,7 +165,7 @@ class Counting:
         for destination, share in shares.items():
             self._pass(destination, kind, number, share)
 
-    def _pass(self, destination: int, kind: str, number: int, share: Delta) -> None:
+    def _pass(self, destination: int, kind: str, number: int, share: Weights) -> None:
         if destination == self.partition:
             self.receive(kind, number, share)
         else:
@@ -184,7 +185,7 @@ class Counting:
         else:
             self._ask(target, rows)
 
-    def _arrive(self, number: int, rows: Delta) -> None:
+    def _arrive(self, number: int, rows: Weights) -> None:
         """A change of one side of some joins. A table joined with itself meets its old state from the left
         and its new one from the right."""
         readers = self._readers[number]
@@ -196,7 +197,7 @@ class Counting:
             if side == "right":
                 self._count(joined.run(side, rows))
 
-    def _ask(self, number: int, rows: Delta) -> None:
+    def _ask(self, number: int, rows: Weights) -> None:
         """The left side of a lookup changed: new keys are asked about, keys that nobody has are forgotten."""
         lookup, rule, weights = self._lookups[number]
         touched: dict[Tuple, int] = {}
@@ -237,8 +238,8 @@ class Counting:
         for groups, _ in self._groups:
             gone, new = groups.flush()
             self.counts.add([(t, -1) for t in gone] + [(t, 1) for t in new])
-        net = self.counts.net(self.relation.weighted)
-        return {self.name: net} if net else {}
+        delta = self.counts.net(self.relation.weighted)
+        return {self.name: delta} if delta else {}
 
     # --- looking in ------------------------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import gc
 import random
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from livelog.runtime.frames import decode, encode
@@ -20,6 +21,26 @@ from planner.plan import Plan
 __all__ = ["LocalRuntime"]
 
 Tuple = tuple[Any, ...]
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """No work for the cycle collector: a transaction makes no cycles, and what it leaves behind is there to stay.
+
+    Without this a third of the time went into walking over tuples. Freezing and unfreezing moves everything to the
+    oldest generation without a walk; it is left out where somebody else has frozen something.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        if gc.get_freeze_count() == 0:
+            gc.freeze()
+            gc.unfreeze()
+        gc.enable()
 
 
 class LocalRuntime:
@@ -58,23 +79,18 @@ class LocalRuntime:
                     share.append(operation)
             else:
                 shares[self._owners[operation[1]](operation[2])].append(operation)
-        # nothing here makes reference cycles, and a collection in the middle of a load walks all of it
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            for worker, share in zip(self.workers, shares, strict=True):
-                worker.apply(share)
-            self._evaluate()
-            changes = self._changes()
+        with _without_collections():
+            try:
+                for worker, share in zip(self.workers, shares, strict=True):
+                    worker.apply(share)
+                self._evaluate()
+                changes = self._changes()
+            except BaseException:
+                self._roll_back()
+                raise
             for worker in self.workers:
                 worker.commit()
             return changes
-        except BaseException:
-            self._roll_back()
-            raise
-        finally:
-            if collecting:
-                gc.enable()
 
     def _evaluate(self) -> None:
         """Bring every stratum up to date, bottom up."""
@@ -104,8 +120,8 @@ class LocalRuntime:
             for name, delta in worker.deltas.items():
                 if self.plan.relations[name].kind == "view":
                     inserted, deleted = changes.setdefault(name, ([], []))
-                    inserted.extend([t for t, w in delta if w > 0])
-                    deleted.extend([t for t, w in delta if w < 0])
+                    inserted.extend(delta.gained)
+                    deleted.extend(delta.lost)
         return changes
 
     def _roll_back(self) -> None:

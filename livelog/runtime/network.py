@@ -12,7 +12,7 @@ from operators.aggsel import AggSel
 from operators.fixpoint import Fixpoint
 from operators.join import PipelinedHashJoin, Projection
 from operators.kernels import Shape
-from operators.ledger import ledger
+from operators.ledger import Derivation, ledger
 from operators.lookup import Lookup
 from operators.minship import MinShip
 from operators.partition import Router
@@ -39,6 +39,7 @@ class Network:
 
     `tables` and, beside each, its `wiring`; `numbers` finds a table by relation and placement; `home` has each
     relation's table on its owner; `ships` what is derived here and owned elsewhere; `rules` are by head.
+    A network knows nothing of the component that runs it, so that it can be cleared when that one is gone.
     """
 
     def __init__(self, stratum: Stratum, plan: Plan, partitions: int, mode: str, provenance: Provenance) -> None:
@@ -54,7 +55,21 @@ class Network:
         self.ships: dict[str, MinShip] = {}
         self.rules: dict[str, list[PipelinedHashJoin | Projection]] = {}
         self.lookups: list[tuple[Lookup, LookupRule]] = []
+        self.outgoing: dict[tuple[int, int], list[Derivation]] = {}  # (partition, table) -> what to ship there
         self._build()
+
+    def clear(self) -> None:
+        """Let go of all annotations.
+
+        A BDD manager must outlive its functions. The collector takes cyclic garbage apart in any order; so this is
+        called first.
+        """
+        self.outgoing.clear()
+        for table in self.tables:
+            table.clear()
+        for ship in self.ships.values():
+            ship.clear()
+        self.provenance.clear()
 
     def _build(self) -> None:
         rules = self.stratum.rules

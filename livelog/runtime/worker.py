@@ -8,6 +8,7 @@ from typing import Any
 from livelog.runtime.component import Component
 from livelog.runtime.counting import Counting
 from operators.base import BaseTable
+from operators.delta import Delta
 from planner.plan import Plan
 
 __all__ = ["Operation", "Worker"]
@@ -42,7 +43,7 @@ class Worker:
         }
         self.strata: list[Component | Counting] = []
         self._producer: dict[str, Component | Counting] = {}
-        self.deltas: dict[str, list[tuple[Tuple, int]]] = {}
+        self.deltas: dict[str, Delta] = {}
         self.reset()
 
     def reset(self) -> None:
@@ -79,11 +80,12 @@ class Worker:
         for name, table in base.items():
             net = table.net()
             if net:
-                self.deltas[name] = net
+                self.deltas[name] = Delta.weighted(net)
 
     def reload(self) -> None:
         """Make all facts the change to be worked in, after `reset`."""
-        self.deltas = {name: list(table.rows.items()) for name, table in self.base.items() if table.rows}
+        tables = [(name, table) for name, table in self.base.items() if table.rows]
+        self.deltas = {name: Delta.weighted(list(table.rows.items())) for name, table in tables}
 
     def concerns(self, i: int) -> bool:
         """Whether something changed here that stratum i reads."""
