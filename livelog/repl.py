@@ -106,7 +106,7 @@ class Repl:
             self.show(tx.changes)
 
     def show(self, changes: Mapping[str, ChangeSet]) -> None:
-        lines = list(change_lines(changes, self.session.program.outputs, self.paint))
+        lines = list(change_lines(changes, self.session.plan.outputs, self.paint))
         self.say("\n".join(lines) if lines else self.paint.faint("no changes"))
 
     def begin(self, rest: str) -> None:
@@ -194,7 +194,8 @@ class Repl:
         for name in sorted(program.relations, key=lambda n: (n in program.derived, n)):
             columns = ", ".join(f"{c.name}: {c.type}" for c in program.relations[name].columns)
             kind = "view" if name in program.derived else "base"
-            size = plural(len(self.session[name]), "tuple")
+            pruned = name in self.session.plan.pruned
+            size = "the best tuples only" if pruned else plural(len(self.session[name]), "tuple")
             self.say(f"{kind}  {self.paint.name(name)}({columns})  {self.paint.faint(size)}")
 
     def stats(self, rest: str) -> None:

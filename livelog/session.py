@@ -29,6 +29,7 @@ Tuple = tuple[Any, ...]
 STRATEGIES = ("absorption", "recompute")
 SHIPS = ("demand", "lazy", "eager")
 LIMIT = 5_000_000
+WHOLE = 500_000  # tuples of a pruned relation that are evaluated for somebody who asks to see all of it
 
 
 def open(  # the name that a person expects: livelog.open
@@ -66,9 +67,7 @@ def open(  # the name that a person expects: livelog.open
         except UnicodeDecodeError as e:
             raise UsageProblem(f"the program {str(program)!r} is not UTF-8 text: {e.reason}") from None
         program = datalog.parse(text, str(program))
-    checked = datalog.check(
-        program, constants=constants or {}, functions=functions or {}, aggregates=aggregates or {}
-    )
+    checked = datalog.check(program, constants=constants or {}, functions=functions or {}, aggregates=aggregates or {})
     return Session(checked, facts, partitions, strategy, ship, limit, seed)
 
 
@@ -110,21 +109,28 @@ class Session:
         self.partitions = partitions
         runtime = LocalRuntime if strategy == "absorption" else RecomputeRuntime
         self._runtime = runtime(self.plan, partitions, ship, limit, seed)
-        self._views = tuple(name for name, r in self.plan.relations.items() if r.kind == "view")
+        pruned = self.plan.pruned
+        self._views = tuple(n for n, r in self.plan.relations.items() if r.kind == "view" and n not in pruned)
         self._coercers = {
-            name: Coercer(name, r.columns, self._kinds(name)) for name, r in self.plan.relations.items() if r.kind == "base"
+            name: Coercer(name, r.columns, self._kinds(name))
+            for name, r in self.plan.relations.items()
+            if r.kind == "base"
         }
         self._subscribers: dict[str, list[Callable[[Changes], None]]] = {}
         self._closed = False
         self._transactions = 0
         self._seconds = self._last_seconds = 0.0
+        self._limit = limit
+        self._whole: LocalRuntime | None = None
         self.initial: ChangeLog = self._commit(self._loaded(facts))
         self._transactions = 0
 
     def _kinds(self, name: str) -> list[str]:
         """The types of a base relation's columns; `numeric` where the program computes with an undeclared one."""
-        columns = self.program.relations[name.removesuffix("#facts")].columns
-        return ["numeric" if c.type == "any" and c.numeric else c.type for c in columns]
+        known = self.program.relations.get(name.removesuffix("#facts"))
+        if known is None:  # one that the planner made
+            return list(self.plan.relations[name].types)
+        return ["numeric" if c.type == "any" and c.numeric else c.type for c in known.columns]
 
     def _loaded(self, facts: str | Path | Mapping[str, Iterable[Iterable[Any]]] | None) -> list[Operation]:
         """The facts of the program text and of files or mappings, as operations."""
@@ -150,7 +156,7 @@ class Session:
         raise self._no_updates(name)
 
     def _no_updates(self, name: str) -> UsageProblem:
-        if name in self._views:
+        if name in self.program.derived:
             return UsageProblem(f"`{name}` is a view: its tuples follow from rules and cannot be updated")
         bases = ", ".join(sorted(n for n in self._coercers if "#" not in n)) or "none"
         return UsageProblem(f"the program has no relation `{name}` to update (base relations: {bases})")
@@ -182,6 +188,11 @@ class Session:
         >>> stop(); _ = s.load("e", [(3,)])
         """
         self._alive()
+        if relation in self.plan.pruned:
+            raise UsageProblem(
+                f"of `{relation}` only the best tuples are kept (aggregate selection), so there are no changes to "
+                f"follow; `.output {relation}` in the program keeps it whole"
+            )
         if relation not in self._views:
             raise UsageProblem(f"`{relation}` is not a view of the program (views: {', '.join(self._views)})")
         callbacks = self._subscribers.setdefault(relation, [])
@@ -190,6 +201,7 @@ class Session:
 
     def _commit(self, operations: list[Operation]) -> ChangeLog:
         started = time.perf_counter()
+        self._whole = None
         try:
             changes = self._runtime.run(operations)
         except OperatorError as e:
@@ -204,7 +216,7 @@ class Session:
                     callback(log[relation])
         return log
 
-    def _explained(self, error: OperatorError) -> RuntimeProblem:
+    def _explained(self, error: OperatorError, outcome: str = "the transaction was rolled back") -> RuntimeProblem:
         """An operator's error as a message that names the rule and points at it."""
         span = next((r.span for r in self.program.rules if r.text == error.rule), None)
         notes = []
@@ -217,7 +229,7 @@ class Session:
         elif isinstance(error, Divergence):
             notes += [Note(f"derived last: {row_text('', t)}") for t in error.sample]
             notes.append(Note("bound the recursion, or set a higher limit (`limit=` or `--limit`)"))
-        notes.append(Note("the transaction was rolled back"))
+        notes.append(Note(outcome))
         return RuntimeProblem(message, span, self.program.source if span else None, notes, error.rule)
 
     # --- reading ---------------------------------------------------------------------------------------------
@@ -235,7 +247,7 @@ class Session:
 
     @property
     def views(self) -> tuple[str, ...]:
-        """The relations that rules define."""
+        """The relations that rules define, less those of which only the best tuples are kept."""
         return self._views
 
     @property
@@ -254,7 +266,23 @@ class Session:
         t = tuple(row)
         if t not in self[relation]:
             raise UsageProblem(f"{row_text(relation, t)} does not hold: there is nothing to explain")
-        return Explainer(self._runtime).why(relation, t)
+        kept = self._runtime.has(relation, t)
+        return Explainer(self._runtime if kept else self._runtime_of(relation)).why(relation, t)
+
+    def _runtime_of(self, relation: str) -> LocalRuntime:
+        """Where a relation can be read: one that is pruned is evaluated whole, once per transaction at most."""
+        if relation not in self.plan.pruned:
+            return self._runtime
+        if self._whole is None:
+            whole = LocalRuntime(planner.plan(self.program, select=False), 1, "demand", min(self._limit, WHOLE))
+            facts = [(n, t, k) for w in self._runtime.workers for n, b in w.base.items() for t, k in b.rows.items()]
+            try:
+                whole.run([("+", name, t) for name, t, copies in facts for _ in range(copies)])
+            except OperatorError as e:
+                why = f"only the best tuples of `{relation}` are kept; to show all of them they must be evaluated"
+                raise self._explained(e, why) from e
+            self._whole = whole
+        return self._whole
 
     def stats(self) -> Stats:
         """What the session has cost so far. O(state): it measures everything that is kept."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from livelog.runtime.local import LocalRuntime
     from livelog.session import Session
 
 __all__ = ["View"]
@@ -21,6 +22,9 @@ Tuple = tuple[Any, ...]
 
 class View(Collection[Tuple]):
     """The tuples of a relation as of the last committed transaction. A window, not a copy.
+
+    Of a relation that aggregate selection prunes, the engine does not have all tuples; reading it evaluates it
+    from the facts, and fails where it has no end.
 
     >>> import datalog, livelog
     >>> s = livelog.open(datalog.parse("r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y)."),
@@ -39,15 +43,19 @@ class View(Collection[Tuple]):
 
     def __iter__(self) -> Iterator[Tuple]:
         """The tuples in order."""
-        return iter(sort_rows(self._session._runtime.rows(self.relation)))
+        return iter(sort_rows(self._runtime.rows(self.relation)))
 
     def __len__(self) -> int:
-        return self._session._runtime.count(self.relation)
+        return self._runtime.count(self.relation)
 
     def __contains__(self, row: object) -> bool:
-        return isinstance(row, tuple) and len(row) == len(self.columns) and self._session._runtime.has(
-            self.relation, row
-        )
+        if not isinstance(row, tuple) or len(row) != len(self.columns):
+            return False
+        return self._runtime.has(self.relation, row)
+
+    @property
+    def _runtime(self) -> LocalRuntime:
+        return self._session._runtime_of(self.relation)
 
     def __repr__(self) -> str:
         return f"<View {self.relation}({', '.join(self.columns)}): {len(self)} tuples>"

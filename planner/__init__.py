@@ -15,22 +15,27 @@ from datalog.ast import Program
 from planner.draft import Draft
 from planner.explain import explain
 from planner.passes import PASSES
+from planner.passes.push_selection import push_selection
 from planner.plan import Plan
 from planner.validate import check
 
 __all__ = ["Plan", "explain", "plan"]
 
 
-def plan(program: Program) -> Plan:
-    """Plan a checked program: each pass takes the draft of the one before (see `planner.passes`)."""
+def plan(program: Program, *, select: bool = True) -> Plan:
+    """Plan a checked program: each pass takes the draft of the one before (see `planner.passes`).
+
+    Without `select`, aggregate selection is left out and every relation is kept whole.
+    """
     draft = Draft.start(program)
     for step in PASSES:
-        draft = step(draft)
+        if select or step is not push_selection:
+            draft = step(draft)
     return check(
         Plan(
             dict(draft.relations),
             draft.strata,
-            program.outputs,
+            tuple(name for name in program.outputs if draft.relations[name].selection is None),
             dict(draft.facts),
             {**program.aggregates, **draft.aggregates},
             draft.notes,

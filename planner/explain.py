@@ -69,6 +69,8 @@ def _relation(relation: RelationPlan, plan: Plan) -> str:
         words.append("counts its bindings")
     if relation.name in plan.outputs:
         words.append("output")
+    if relation.selection is not None:
+        words.append("of which only the best tuples are kept")
     if count := len(plan.facts.get(relation.name, ())):
         words.append(f"{count} fact{'s' if count > 1 else ''} in the program")
     return f"{words[0]} {', '.join(words[1:])}"

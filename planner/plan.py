@@ -86,7 +86,7 @@ class MapRule:
 class JoinRule:
     """`head(outputs) :- left, right, where.`, with `left.key == right.key` column by column.
 
-    An empty key is a filtered product; one side is then BROADCAST. `probe` is the side from which a lost
+    An empty key is a filtered product; one side is then BROADCAST. So is a side of a few tuples (a total) with a key. `probe` is the side from which a lost
     head tuple is looked up again (the smaller one): its columns that the head fixes are indexed.
     """
 
@@ -161,6 +161,7 @@ class Stratum:
 class Plan:
     """A whole program, ready to run. `facts` are the facts in the program text, by relation.
 
+    `outputs` are the relations to show; a relation pruned by aggregate selection is not among them.
     `aggregates` maps each aggregate function that a user registered to its Python implementation.
     `notes` are remarks of the passes ("aggregate selection not pushed: ..."), for `explain`.
     """
@@ -171,3 +172,8 @@ class Plan:
     facts: dict[str, tuple[tuple[Any, ...], ...]]
     aggregates: dict[str, Any]
     notes: tuple[str, ...] = ()
+
+    @property
+    def pruned(self) -> tuple[str, ...]:
+        """The relations of which aggregate selection keeps only the best tuples."""
+        return tuple(name for name, r in self.relations.items() if r.selection is not None)

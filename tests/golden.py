@@ -152,10 +152,7 @@ class Golden:
         for operations in [[], *self.transactions]:
             base.apply(operations)
             result = evaluate(program, base.facts())
-            yield {
-                name: pruned[name].winners(result[name]) if name in pruned else result[name]
-                for name in program.outputs
-            }
+            yield {name: result[name] for name in program.outputs if name not in pruned}
 
     def write(self) -> None:
         """Write what the oracle says into `expected/`."""
@@ -163,9 +160,10 @@ class Golden:
         folder.mkdir(exist_ok=True)
         for path in folder.iterdir():
             path.unlink()
-        before: dict[str, set[Row]] = {name: set() for name in self.program().outputs}
+        before: dict[str, set[Row]] = {}
         lines: list[str] = []
         for number, state in enumerate(self.states(), -1):
+            before = before or {name: set() for name in state}
             lines += log(number, ((n, state[n] - before[n], before[n] - state[n]) for n in state))
             before = state
         (folder / "changes.txt").write_text("\n".join(lines) + "\n")

@@ -18,7 +18,7 @@ def test_golden(name: str, configuration: Configuration) -> None:
     with configuration.open(
         golden.folder / "program.dl", facts=golden.folder / "facts", constants=golden.constants
     ) as session:
-        outputs = session.program.outputs
+        outputs = session.plan.outputs
         lines += log(-1, ((n, session.initial[n].inserted, session.initial[n].deleted) for n in outputs))
         for number, operations in enumerate(golden.transactions):
             with session.transaction() as transaction:

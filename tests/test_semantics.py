@@ -9,7 +9,7 @@ import pytest
 
 import datalog
 import livelog
-from datalog.errors import LivelogError, RuntimeProblem
+from datalog.errors import LivelogError, RuntimeProblem, UsageProblem
 from tests.harness import METHODS
 
 Open = Callable[..., Any]
@@ -420,3 +420,33 @@ def test_registered_functions_and_constants(start: Open) -> None:
         constants={"k": 2},
     )
     assert list(session["r"]) == [(2,)]
+
+
+QUERY2_PATH = """
+    path(x, y, p, c) :- link(x, y, c), p = concat([x, y], nil).
+    path(x, y, p, c) :- link(x, z, c0), path(z, y, p1, c1), c = c0 + c1, p = concat([x], p1).
+    minCost(x, y, min<c>) :- path(x, y, p, c).
+"""
+
+
+def test_a_pruned_relation_is_whole_to_who_asks_for_it(start: Open) -> None:
+    session = start(QUERY2_PATH, link=[("a", "b", 1), ("b", "c", 1), ("a", "c", 5)])
+    assert session.plan.pruned == ("path",)
+    assert "path" not in session.plan.outputs and "path" not in session.initial
+    assert list(session["path"]) == [
+        ("a", "b", ("a", "b"), 1), ("a", "c", ("a", "b", "c"), 2), ("a", "c", ("a", "c"), 5), ("b", "c", ("b", "c"), 1),
+    ]  # fmt: skip
+    assert session.why("path", ("a", "c", ("a", "c"), 5)) == [("link", ("a", "c", 5))]
+    with session.transaction() as tx:
+        tx.delete("link", ("a", "b", 1))
+    assert len(session["path"]) == 2 and ("a", "c", 5) in session["minCost"]
+    with pytest.raises(UsageProblem, match=r"\.output path"):
+        session.subscribe("path", print)
+
+
+def test_a_pruned_relation_without_end_cannot_be_shown(start: Open) -> None:
+    session = start(QUERY2_PATH, link=[("a", "b", 1), ("b", "a", 1)], limit=10_000)
+    assert list(session["minCost"]) == [("a", "a", 2), ("a", "b", 1), ("b", "a", 1), ("b", "b", 2)]
+    with pytest.raises(RuntimeProblem, match="only the best tuples of `path` are kept"):
+        len(session["path"])
+    assert len(session["minCost"]) == 4

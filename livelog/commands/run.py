@@ -93,7 +93,7 @@ def follow(session: Session, transactions: Iterator[ScriptTransaction], args: ar
     """Apply a script and print what each transaction changes. The first that fails is the last."""
     log = LOGS[args.format]
     out = sys.stdout
-    relations = session.program.outputs
+    relations = session.plan.outputs
     if args.initial:
         log(out, 0, "the facts", session.clock, session.initial, relations)
     elif args.format == "text":
@@ -176,6 +176,8 @@ def write_outputs(session: Session, forms: list[Any], target: str, format_: str)
     """All views that the program puts out, then the sizes that it prints."""
     out = sys.stdout
     for relation, form in forms:
+        if relation in session.plan.pruned:  # never one that `.output` names
+            continue
         view = session[relation]
         if target != "-" and form.io == "file":
             write_view(Path(target), relation, view.columns, view, form)
