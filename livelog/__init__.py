@@ -23,8 +23,9 @@ from datalog.errors import (
     UsageProblem,
 )
 from livelog.changes import ChangeLog, Changes
-from livelog.session import Session, Transaction, open
+from livelog.session import Session, open
 from livelog.stats import PartitionStats, Stats
+from livelog.transaction import Transaction
 from livelog.version import __version__
 from livelog.view import View
 

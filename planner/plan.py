@@ -86,8 +86,9 @@ class MapRule:
 class JoinRule:
     """`head(outputs) :- left, right, where.`, with `left.key == right.key` column by column.
 
-    An empty key is a filtered product; one side is then BROADCAST. So is a side of a few tuples (a total) with a key. `probe` is the side from which a lost
-    head tuple is looked up again (the smaller one): its columns that the head fixes are indexed.
+    An empty key is a filtered product; one side is then BROADCAST, and so is a side of a few tuples (a total) with a
+    key. `probe` is the side from which a lost head tuple is looked up again (the smaller one): its columns that the
+    head fixes are indexed.
     """
 
     id: str

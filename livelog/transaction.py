@@ -1,0 +1,95 @@
+"""Transaction: operations that take effect together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from datalog.errors import UsageProblem
+from livelog.changes import ChangeLog
+from livelog.runtime.worker import Operation
+
+if TYPE_CHECKING:
+    from livelog.session import Session
+
+__all__ = ["Transaction"]
+
+Tuple = tuple[Any, ...]
+
+
+class Transaction:
+    """Operations that take effect together at the end of a `with` block, or not at all.
+
+    An exception inside the block, or an error while the changes are worked in, leaves the session as it was.
+    `changes` tells afterwards what became of the views.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._operations: list[Operation] = []
+        self._clock = session.clock
+        self._changes: ChangeLog | None = None
+        self._done = False
+
+    def insert(self, relation: str, row: Iterable[Any]) -> None:
+        """Insert a fact. One that is there stays there; one with a known key replaces the old one."""
+        self._operations.append(("+", relation, self._row(relation, row)))
+
+    def delete(self, relation: str, row: Iterable[Any]) -> None:
+        """Delete a fact. Deleting one that is not there changes nothing."""
+        self._operations.append(("-", relation, self._row(relation, row)))
+
+    def advance_to(self, when: float) -> None:
+        """Move the clock: facts whose `ttl` ends by then expire."""
+        self._usable()
+        if isinstance(when, bool) or not isinstance(when, (int, float)) or when != when:
+            raise UsageProblem(f"the clock needs a number, not {when!r}")
+        if when < self._clock:
+            raise UsageProblem(f"the clock stands at {self._clock:g} and cannot go back to {when:g}")
+        self._clock = float(when)
+        self._operations.append(("@", None, self._clock))
+
+    def _row(self, relation: str, row: Iterable[Any]) -> Tuple:
+        self._usable()
+        coerce = self._session._coercers.get(relation)
+        if coerce is None or "#" in relation:
+            raise self._session._no_updates(relation)
+        return coerce(row)
+
+    def commit(self) -> ChangeLog:
+        """Take effect now; the end of the `with` block does this."""
+        self._usable()
+        self._done = True
+        self._changes = self._session._commit(self._operations)
+        return self._changes
+
+    def rollback(self) -> None:
+        """Forget the operations."""
+        self._usable()
+        self._done = True
+
+    @property
+    def changes(self) -> ChangeLog:
+        """What the transaction changed; there is an entry for every view."""
+        if self._changes is None:
+            raise UsageProblem("the transaction has not been committed")
+        return self._changes
+
+    def __len__(self) -> int:
+        return len(self._operations)
+
+    def _usable(self) -> None:
+        self._session._alive()
+        if self._done:
+            raise UsageProblem("the transaction is over")
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and not self._done:
+            self.commit()
+        self._done = True
