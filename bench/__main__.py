@@ -10,7 +10,7 @@ import importlib
 import json
 
 from bench import report
-from bench.harness import RESULTS
+from bench.harness import RESULTS, finish
 
 NAMES = ("reach", "affected", "min_cost", "memory", "hot_spots")
 
@@ -24,7 +24,7 @@ def main() -> int:
     for name in names:
         module = importlib.import_module(f"bench.{name}")
         print(f"\n== {name}: {(module.__doc__ or name).splitlines()[0]}")
-        module.main()
+        finish(module.run)
     report.main()
     print("\n== bars")
     missed = 0

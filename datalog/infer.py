@@ -251,6 +251,8 @@ class _Inference:
 def _column_names(atoms_of_rules: list[list[Atom]]) -> dict[tuple[str, int], tuple[str, ...]]:
     """Names for columns: the variables of the first atom, heads first, that has nothing but different variables.
 
+    Where there is none, what the first head has in each place: a variable, or the name of an aggregate.
+
     By relation and arity, since this also runs on programs that use a relation in two ways.
     """
     every = [found[0] for found in atoms_of_rules]
@@ -262,5 +264,17 @@ def _column_names(atoms_of_rules: list[list[Atom]]) -> dict[tuple[str, int], tup
             names.setdefault((atom.relation, len(atom.arguments)), tuple(found))
     for atom in every:
         arity = len(atom.arguments)
-        names.setdefault((atom.relation, arity), tuple(f"c{i}" for i in range(arity)))
+        names.setdefault((atom.relation, arity), _makeshift_names(atom))
     return names
+
+
+def _makeshift_names(atom: Atom) -> tuple[str, ...]:
+    names: list[str] = []
+    for i, argument in enumerate(atom.arguments):
+        name = f"c{i}"
+        if isinstance(argument, Variable) and not argument.anonymous:
+            name = argument.name
+        elif isinstance(argument, HeadAggregate):
+            name = argument.function
+        names.append(name if name not in names else f"c{i}")
+    return tuple(names)

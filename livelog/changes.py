@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from livelog.values import row_text, sort_rows
+from livelog.io.values import format_row
+from livelog.values import sort_rows
 
 __all__ = ["ChangeLog", "Changes"]
 
@@ -58,8 +59,8 @@ class Changes:
         return f"<Changes of {self.relation}: +{len(self._inserted)} -{len(self._deleted)}>"
 
     def __str__(self) -> str:
-        lines = [f"-{row_text(self.relation, t)}" for t in self.deleted]
-        return "\n".join(lines + [f"+{row_text(self.relation, t)}" for t in self.inserted])
+        lines = [f"-{format_row(self.relation, t)}" for t in self.deleted]
+        return "\n".join(lines + [f"+{format_row(self.relation, t)}" for t in self.inserted])
 
 
 class ChangeLog(Mapping[str, Changes]):

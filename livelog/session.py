@@ -13,15 +13,16 @@ import planner
 from datalog.errors import Note, RuntimeProblem, UsageProblem
 from livelog.changes import ChangeLog, Changes
 from livelog.io.facts import load_facts
+from livelog.io.values import format_row
 from livelog.runtime.local import LocalRuntime
 from livelog.runtime.recompute import RecomputeRuntime
 from livelog.runtime.worker import Operation
 from livelog.stats import Stats, measure
 from livelog.transaction import Transaction
-from livelog.values import Coercer, row_text
+from livelog.values import Coercer
 from livelog.view import View
 from livelog.why import Explainer
-from operators.errors import Divergence, OperatorError, RuleFailure
+from operators.errors import Divergence, OperatorError, Outgrown, RuleFailure
 
 __all__ = ["LIMIT", "SHIPS", "STRATEGIES", "Session", "open"]
 
@@ -109,9 +110,9 @@ class Session:
         self.ship = ship
         self.partitions = partitions
         runtime = LocalRuntime if strategy == "absorption" else RecomputeRuntime
-        self._runtime = runtime(self.plan, partitions, ship, limit, seed)
-        pruned = self.plan.pruned
-        self._views = tuple(n for n, r in self.plan.relations.items() if r.kind == "view" and n not in pruned)
+        sizes = {d.relation: d.parameters["n"] for d in program.directives_of("limitsize")}
+        self._runtime = runtime(self.plan, partitions, ship, limit, seed, sizes)
+        self._views = self.plan.published
         self._coercers = {
             name: Coercer(name, r.columns, self._kinds(name))
             for name, r in self.plan.relations.items()
@@ -223,12 +224,14 @@ class Session:
         notes = []
         message = error.message
         if isinstance(error, RuleFailure):
-            if error.row is not None:
-                notes.append(Note(f"while joining the tuple {row_text('', error.row)}"))
+            if error.row:
+                notes.append(Note(f"at the tuple {format_row('', error.row)}"))
             if not isinstance(error.cause, (ArithmeticError, ValueError)):
                 message = f"{type(error.cause).__name__}: {message}"
+        elif isinstance(error, Outgrown):
+            span = next(d.span for d in self.program.directives_of("limitsize") if d.relation == error.relation)
         elif isinstance(error, Divergence):
-            notes += [Note(f"derived last: {row_text('', t)}") for t in error.sample]
+            notes += [Note(f"derived last: {format_row('', t)}") for t in error.sample]
             notes.append(Note("bound the recursion, or set a higher limit (`limit=` or `--limit`)"))
         notes.append(Note(outcome))
         return RuntimeProblem(message, span, self.program.source if span else None, notes, error.rule)
@@ -248,12 +251,13 @@ class Session:
 
     @property
     def views(self) -> tuple[str, ...]:
-        """The relations that rules define, less those of which only the best tuples are kept."""
+        """The relations whose changes are published: views, less those of which only the best tuples are kept."""
         return self._views
 
     @property
     def clock(self) -> float:
         """The time that expirations go by; it starts at 0 and moves with `advance_to`."""
+        self._alive()
         return self._runtime.clock
 
     def why(self, relation: str, row: Iterable[Any]) -> list[tuple[str, Tuple]]:
@@ -266,12 +270,16 @@ class Session:
         """
         t = tuple(row)
         if t not in self[relation]:
-            raise UsageProblem(f"{row_text(relation, t)} does not hold: there is nothing to explain")
+            raise UsageProblem(f"{format_row(relation, t)} does not hold: there is nothing to explain")
         kept = self._runtime.has(relation, t)
         return Explainer(self._runtime if kept else self._runtime_of(relation)).why(relation, t)
 
     def _runtime_of(self, relation: str) -> LocalRuntime:
         """Where a relation can be read: one that is pruned is evaluated whole, once per transaction at most."""
+        try:
+            self._runtime.restore()
+        except OperatorError as e:
+            raise self._explained(e, "the views cannot be shown while the rule fails") from e
         if relation not in self.plan.pruned:
             return self._runtime
         if self._whole is None:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from datalog.errors import FactProblem
+from livelog.io.values import format_row
 
-__all__ = ["Coercer", "literal", "row_text", "sort_rows"]
+__all__ = ["Coercer", "sort_rows"]
 
 Tuple = tuple[Any, ...]
 
@@ -42,6 +43,11 @@ def _float(value: Any) -> Any:
 def _symbol(value: Any) -> Any:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a symbol (a string)")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{value!r} is not valid Unicode text") from None
     return str(value)
 
 
@@ -97,7 +103,7 @@ class Coercer:
             wanted = len(self._converters)
             raise FactProblem(
                 f"`{self.relation}` has {wanted} column{'' if wanted == 1 else 's'} "
-                f"({', '.join(self._columns)}), the row {row_text(self.relation, values)} has {len(values)}"
+                f"({', '.join(self._columns)}), the row {format_row(self.relation, values)} has {len(values)}"
             )
         try:
             return tuple([convert(v) for convert, v in zip(self._converters, values, strict=True)])
@@ -106,32 +112,9 @@ class Coercer:
                 try:
                     convert(v)
                 except ValueError as e:
-                    where = row_text(self.relation, values)
+                    where = format_row(self.relation, values)
                     raise FactProblem(f"{where}: column `{name}`: {e}") from None
             raise
-
-
-def literal(value: Any) -> str:
-    """A value as it is written in programs and update scripts.
-
-    >>> literal(("a", 2.5, ()))
-    '["a", 2.5, nil]'
-    """
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-        return '"' + escaped.replace("\r", "\\r") + '"'
-    if isinstance(value, (tuple, list)):
-        return "[" + ", ".join(map(literal, value)) + "]" if value else "nil"
-    return repr(value)
-
-
-def row_text(relation: str, row: Iterable[Any]) -> str:
-    """A tuple as an atom.
-
-    >>> row_text("link", ("a", 3))
-    'link("a", 3)'
-    """
-    return f"{relation}({', '.join(map(literal, row))})"
 
 
 _RANKS = {int: 0, float: 0, bool: 0, str: 1, tuple: 2}

@@ -6,7 +6,8 @@ import html
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
-from livelog.values import literal, sort_rows
+from datalog.format import format_value
+from livelog.values import sort_rows
 
 if TYPE_CHECKING:
     import pandas
@@ -80,7 +81,7 @@ class View(Collection[Tuple]):
             try:
                 arrays.append(pyarrow.array(values, None if values else pyarrow.string()))
             except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
-                arrays.append(pyarrow.array([v if isinstance(v, str) else literal(v) for v in values]))
+                arrays.append(pyarrow.array([v if isinstance(v, str) else format_value(v) for v in values]))
         return pyarrow.Table.from_arrays(arrays, names=list(self.columns))
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -94,10 +95,8 @@ class View(Collection[Tuple]):
         rows = list(self)
         shown = rows[:50]
         head = "".join(f"<th>{html.escape(c)}</th>" for c in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(v if isinstance(v, str) else literal(v))}</td>" for v in row) + "</tr>"
-            for row in shown
-        )
+        texts = [[v if isinstance(v, str) else format_value(v) for v in row] for row in shown]
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(v)}</td>" for v in row) + "</tr>" for row in texts)
         more = f", the first {len(shown)} shown" if len(shown) < len(rows) else ""
         caption = f"{html.escape(self.relation)}: {len(rows)} tuples{more}"
         return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -88,7 +88,7 @@ class Explainer:
 
     def _mapped(self, rule: MapRule, t: Tuple) -> Iterator[list[Fact]]:
         name = rule.input.relation
-        holds, outputs = _where(rule.where, self._arity(name)), row_function(rule.outputs, self._arity(name))
+        holds, outputs = _where(rule.where, self._arity(name)), row_function(rule.outputs)
         for row in self._agreeing(name, rule.outputs, t, 0):
             if holds(row) and outputs(row) == t:
                 yield [(name, row)]
@@ -97,7 +97,7 @@ class Explainer:
         left, right = rule.left.relation, rule.right.relation
         width = self._arity(left)
         holds = _where(rule.where, width + self._arity(right))
-        outputs = row_function(rule.outputs, width + self._arity(right))
+        outputs = row_function(rule.outputs)
         by_key: dict[Any, list[Tuple]] = {}
         key = key_of(rule.right.key)
         for row in self._agreeing(right, rule.outputs, t, width):
@@ -114,12 +114,12 @@ class Explainer:
         name = rule.input.relation
         width = len(rule.group)
         wanted = {rule.layout[i]: value for i, value in enumerate(t)}
-        holds, group = _where(rule.where, self._arity(name)), row_function(rule.group, self._arity(name))
+        holds, group = _where(rule.where, self._arity(name)), row_function(rule.group)
         rows = [r for r in self._runtime.rows(name) if holds(r)]
         rows = [r for r in rows if all(group(r)[i] == wanted[i] for i in range(width) if i in wanted)]
         (function, argument), *others = rule.aggregates
         if function in ("min", "max") and not others and argument is not None:
-            value = row_function((argument,), self._arity(name))
+            value = row_function((argument,))
             rows = [r for r in rows if value(r)[0] == wanted[width]][:1]
         return [(name, r) for r in rows]
 
@@ -138,7 +138,7 @@ class Explainer:
             if all(key[i] == r[c] for i, c in match) and (holds is None or holds(key, r))
         ]
         if rule.function in ("min", "max") and rule.value is not None:
-            value = row_function((rule.value,), width + self._arity(name))
+            value = row_function((rule.value,))
             rows = [r for r in rows if value(key + r)[0] == t[width]][:1]
         return [(name, r) for r in rows]
 

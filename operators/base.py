@@ -108,6 +108,11 @@ class BaseTable:
         changes = ((t, self.rows.get(t, 0) - old) for t, old in self._before.items())
         return [(t, w) for t, w in changes if w]
 
+    def former(self) -> dict[Tuple, int]:
+        """The facts as of the last commit, with their multiplicities. O(facts)."""
+        facts = {**self.rows, **self._before}
+        return {t: n for t, n in facts.items() if n}
+
     def commit(self) -> None:
         """The transaction stands."""
         self._before.clear()

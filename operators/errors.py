@@ -23,6 +23,14 @@ class RuleFailure(OperatorError):
         self.cause = cause
 
 
+class Outgrown(OperatorError):
+    """A relation has more tuples than it may have."""
+
+    def __init__(self, relation: str, size: int, limit: int) -> None:
+        super().__init__(f"{relation} has {size} tuples, more than its .limitsize of {limit}")
+        self.relation = relation
+
+
 class Divergence(OperatorError):
     """A recursive component went past its limit. `sample` shows the tuples that were derived last."""
 

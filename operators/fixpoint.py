@@ -164,16 +164,16 @@ class Fixpoint:
 
     def strike(self, t: Tuple, death: Death) -> str | None:
         """Apply a death to a tuple: LOST, REPLACED, or None if what was passed on stands."""
+        before = self._mentioned(t) if self.mentions else None
         if self.selection is not None and t in self.selection.held.first:
             self.selection.strike(t, death)
-            return None
-        first, rest = self.ledger.first.get(t), self.ledger.rest.get(t)
-        outcome = self.ledger.strike(t, death)
-        if outcome == LOST:
-            self.forget(t)
-            if self.mentions:
-                self._unmention(t, first)
-                self._unmention(t, rest)
+            outcome = None
+        else:
+            outcome = self.ledger.strike(t, death)
+            if outcome == LOST:
+                self.forget(t)
+        if before:
+            self._unmention(t, before - self._mentioned(t))
         return outcome
 
     def forget(self, t: Tuple) -> None:
@@ -195,15 +195,21 @@ class Fixpoint:
                 for index in self.indexes.values():
                     index.remove(t)
 
-    def _unmention(self, t: Tuple, annotation: Annotation | None) -> None:
-        """Drop a lost tuple from the lists of the variables that live on."""
-        if type(annotation) is Diagram:
-            mentioned: Iterable[int] = annotation.support
-        elif annotation is not None and type(annotation[0]) is int:
-            mentioned = annotation
-        else:
-            return
-        for v in mentioned:
+    def _mentioned(self, t: Tuple) -> set[int]:
+        """The variables under which a tuple is listed, as far as its annotations tell."""
+        ledgers = [self.ledger] if self.selection is None else [self.ledger, self.selection.held]
+        found: set[int] = set()
+        for ledger in ledgers:
+            for annotation in (ledger.first.get(t), ledger.rest.get(t)):
+                if type(annotation) is Diagram:
+                    found |= annotation.support
+                elif annotation is not None and type(annotation[0]) is int:
+                    found.update(annotation)
+        return found
+
+    def _unmention(self, t: Tuple, variables: Iterable[int]) -> None:
+        """No annotation of this tuple mentions these variables any more."""
+        for v in variables:
             tuples = self.mentions.get(v)
             if tuples is not None:
                 tuples.pop(t, None)
@@ -245,7 +251,7 @@ class Fixpoint:
         held = len(self.selection.held.first) if self.selection is not None else 0
         return {"tuples": len(self.ledger.first), "waiting": len(self.ledger.rest), "held": held}
 
-    def check(self, dead: set[int] | None = None) -> None:
+    def check(self) -> None:
         """Assert the invariants that hold between transactions."""
         assert not self.pending, f"{self.name} has tuples under way"
         assert not self._batches and not self._added and not self.removed, f"{self.name} has unpublished changes"

@@ -7,7 +7,8 @@ absorption paper keeps a pair of hash tables of its own here).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from operators.errors import RuleFailure
@@ -88,19 +89,29 @@ class Rule:
         search = self._search(self._finder)
         found: list[Derivation] = []
         missing: list[Tuple] = []
-        for h in heads:
-            pair = search(h)
-            if pair is None:
-                missing.append(h)
-            else:
-                found.append((h, pair))
+        with self._named():
+            for h in heads:
+                pair = search(h)
+                if pair is None:
+                    missing.append(h)
+                else:
+                    found.append((h, pair))
         return found, missing
 
     def find_group(self, heads: list[Tuple]) -> list[Derivation]:
         """All derivations that are there for the groups of these heads."""
         assert self._every is not None
         search = self._search(self._every)
-        return [d for h in heads for d in search(h)]
+        with self._named():
+            return [d for h in heads for d in search(h)]
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Errors of the rule's own functions get its name."""
+        try:
+            yield
+        except Exception as e:
+            raise RuleFailure(self.text, None, e) from e
 
     def _failed(self, batch: list[Any], run: Callable[[list[Any]], Any], error: Exception) -> RuleFailure:
         """The error of a kernel, with the tuple that caused it: the batch is run again one by one."""
@@ -174,7 +185,8 @@ class PipelinedHashJoin(Rule):
     def heads(self, side: str, tuples: list[Tuple]) -> list[Tuple]:
         """The heads that tuples on one side can have derived."""
         out: list[Tuple] = []
-        self._heads[side](tuples, self._partners[side][1].find, None, None, None, out)
+        with self._named():
+            self._heads[side](tuples, self._partners[side][1].find, None, None, None, out)
         return out
 
 
@@ -210,5 +222,6 @@ class Projection(Rule):
     def heads(self, tuples: list[Tuple]) -> list[Tuple]:
         """The heads that tuples can have derived."""
         out: list[Tuple] = []
-        self._heads(tuples, None, None, out)
+        with self._named():
+            self._heads(tuples, None, None, out)
         return out

@@ -262,7 +262,8 @@ class Finder:
 
     `first` and `second` name the sides in the order they are searched, each with the columns of the index
     that the search needs; an index over all columns is the table itself and need not be built.
-    `find(h, find1, rows1, find2, rows2)` returns a pair of annotations or None; `find_all` all (head, pair).
+    `call(h, find1, rows1, find2, rows2)` returns a pair of annotations or None, or, if the finder was made to
+    find every derivation, a list of (head, pair).
     """
 
     first: str
@@ -307,6 +308,9 @@ def finder(shape: Shape, probe: str, given: tuple[int, ...], every: bool = False
         side = 0 if sides.offset(0) <= i < sides.offset(0) + sides.arity(0) else 1
         return f"t{side + 1}[{i - sides.offset(side)}]"
 
+    for left, right in zip(shape.left_key, shape.right_key, strict=True):
+        if bound[left] != bound[shape.left + right]:  # the head fixes both sides, and they may not agree
+            source.line(depth, f"if {column(left)} != {column(shape.left + right)}: {fail}")
     for w in shape.where:
         source.line(depth, f"if not {source.expression(w, column)}: {fail}")
     for i in given:
@@ -370,7 +374,7 @@ def _search(source: _Source, depth: int, n: str, index: tuple[int, ...], arity: 
     return depth + 1
 
 
-def row_function(expr: Sequence[Expr], arity: int) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+def row_function(expr: Sequence[Expr]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     """A function from a row (one tuple) to the tuple of the values of some expressions."""
     source = _Source()
     source.line(0, "def compute(t):")

@@ -29,7 +29,7 @@ class Lookup:
     >>> absent = Lookup("", (0,), None, None, None)
     >>> absent.ask([("a",), ("b",)])
     [('a',), ('b',)]
-    >>> absent.change([(("a", 1), 1)])
+    >>> absent.change([(("a", 1), 1)]); absent.settle()
     ([('a',)], [])
     """
 
@@ -53,6 +53,7 @@ class Lookup:
         self._keys: dict[Tuple, Monoid] = {}
         self._by_match: dict[Any, dict[Tuple, None]] = {}
         self._inner: dict[Any, dict[Tuple, int]] = {}
+        self._before: dict[Tuple, list[Tuple]] = {}  # the answers of the keys touched since the last `settle`
 
     def ask(self, keys: Iterable[Tuple]) -> list[Tuple]:
         """The answers to keys that were not asked about before. O(rows that share their first columns)."""
@@ -69,12 +70,13 @@ class Lookup:
         return answers
 
     def forget(self, keys: Iterable[Tuple]) -> list[Tuple]:
-        """Nobody asks about these keys any more; returns the answers that fall away."""
+        """Nobody asks about these keys any more; returns the answers, as of the last `settle`, that fall away."""
         answers: list[Tuple] = []
         for key in keys:
             state = self._keys.pop(key, None)
             if state is not None:
-                answers.extend(self._answer(key, state))
+                before = self._before.pop(key, None)
+                answers.extend(self._answer(key, state) if before is None else before)
                 match = self._prefix(key)
                 same = self._by_match[match]
                 del same[key]
@@ -82,9 +84,9 @@ class Lookup:
                     del self._by_match[match]
         return answers
 
-    def change(self, rows: Iterable[tuple[Tuple, int]]) -> tuple[list[Tuple], list[Tuple]]:
-        """Rows of the inner relation came or went: the answers that no longer hold, and the new ones."""
-        before: dict[Tuple, list[Tuple]] = {}
+    def change(self, rows: Iterable[tuple[Tuple, int]]) -> None:
+        """Rows of the inner relation came or went. The answers follow with `settle`: halfway through a
+        transaction they could be about rows that are never there together."""
         for row, weight in rows:
             match = self._match(row)
             same = self._inner.setdefault(match, {})
@@ -97,16 +99,20 @@ class Lookup:
                     del self._inner[match]
             for key in self._by_match.get(match, ()):
                 state = self._keys[key]
-                if key not in before:
-                    before[key] = self._answer(key, state)
+                if key not in self._before:
+                    self._before[key] = self._answer(key, state)
                 self._count(state, key, row, weight)
+
+    def settle(self) -> tuple[list[Tuple], list[Tuple]]:
+        """All rows of the transaction are in: the answers that no longer hold, and the new ones."""
         gone: list[Tuple] = []
         new: list[Tuple] = []
-        for key, old in before.items():
+        for key, old in self._before.items():
             now = self._answer(key, self._keys[key])
             if now != old:
                 gone.extend(old)
                 new.extend(now)
+        self._before.clear()
         return gone, new
 
     def _count(self, state: Monoid, key: Tuple, row: Tuple, weight: int) -> None:
@@ -136,6 +142,7 @@ class Lookup:
 
     def check(self) -> None:
         """Assert that every key's state equals what its rows say."""
+        assert not self._before, "answers are not settled"
         for key, state in self._keys.items():
             fresh = self._make()
             for row, weight in self._inner.get(self._prefix(key), {}).items():

@@ -63,10 +63,11 @@ class Sum:
     1
     """
 
-    __slots__ = ("_floats", "_integers", "_parts", "count")
+    __slots__ = ("_floats", "_integers", "_parts", "_unsigned", "count")
 
-    def __init__(self) -> None:
+    def __init__(self, unsigned: bool = False) -> None:
         self.count = 0
+        self._unsigned = unsigned
         self._integers = 0
         self._floats = 0  # how many floats are in
         self._parts = 0  # their sum, in 2**-1074ths
@@ -83,6 +84,8 @@ class Sum:
     def result(self) -> Any:
         if not self._floats:
             total = self._integers
+            if self._unsigned and 0 <= total < 2**64:
+                return total
             return total if LOWEST <= total <= HIGHEST else overflow(total)
         try:
             return (self._parts + (self._integers << _SCALE)) / _ONE
@@ -178,8 +181,10 @@ class UserAggregate:
         return self._function([v for v in sorted(self._weights) for _ in range(self._weights[v])])
 
 
-def factory(function: str, registered: Mapping[str, Callable[[list[Any]], Any]]) -> Callable[[], Monoid]:
-    """What makes an empty state of the aggregate with that name.
+def factory(
+    function: str, registered: Mapping[str, Callable[[list[Any]], Any]], kind: str = "number"
+) -> Callable[[], Monoid]:
+    """What makes an empty state of the aggregate with that name; `kind` is the type of its result.
 
     >>> factory("count", {})().result()
     0
@@ -189,7 +194,7 @@ def factory(function: str, registered: Mapping[str, Callable[[list[Any]], Any]])
         return lambda: UserAggregate(implementation)
     known: dict[str, Callable[[], Monoid]] = {
         "count": Count,
-        "sum": Sum,
+        "sum": lambda: Sum(kind == "unsigned"),
         "avg": Avg,
         "min": lambda: Extreme(largest=False),
         "max": lambda: Extreme(largest=True),

@@ -284,6 +284,8 @@ class Provenance:
         if not shipped or type(shipped[0]) is int:
             return tuple(shipped)
         flat = shipped[0]
+        for v in reversed(flat[::3]):
+            self._level(v)  # new variables get the sender's order: in the reverse one each step rebuilds all before it
         functions = [self._bdd.false, self._bdd.true]
         for i in range(0, len(flat), 3):
             v, low, high = flat[i : i + 3]

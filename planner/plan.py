@@ -175,6 +175,15 @@ class Plan:
     notes: tuple[str, ...] = ()
 
     @property
+    def published(self) -> tuple[str, ...]:
+        """The relations whose changes are told: the views that are kept whole, and base relations among the outputs."""
+        return tuple(
+            name
+            for name, r in self.relations.items()
+            if (r.kind == "view" and r.selection is None) or (r.kind == "base" and name in self.outputs)
+        )
+
+    @property
     def pruned(self) -> tuple[str, ...]:
         """The relations of which aggregate selection keeps only the best tuples."""
         return tuple(name for name, r in self.relations.items() if r.selection is not None)

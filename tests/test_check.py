@@ -147,7 +147,9 @@ def test_names_of_inferred_columns() -> None:
     program = check('a(x, x) :- b(x, 1). a(y, z) :- b(y, z). c("k", 1). d(x) :- e(_, x), !f(x, x).')
     assert names(program, "a") == "y z"
     assert names(program, "b") == "y z"
-    assert names(program, "c") == names(program, "e") == names(program, "f") == "c0 c1"
+    assert names(program, "c") == "c0 c1"
+    assert names(program, "e") == "c0 x" and names(program, "f") == "x c1"
+    assert names(check("m(x, min<c>, count<*>) :- r(x, c)."), "m") == "x min count"
 
 
 def test_heads_name_columns_before_bodies_do() -> None:

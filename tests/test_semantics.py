@@ -450,3 +450,44 @@ def test_a_pruned_relation_without_end_cannot_be_shown(start: Open) -> None:
     with pytest.raises(RuntimeProblem, match="only the best tuples of `path` are kept"):
         len(session["path"])
     assert len(session["minCost"]) == 4
+
+
+def test_limitsize_rolls_back_the_transaction(start: Open) -> None:
+    session = start(".limitsize r(n=2)\nr(x) :- e(x).", e=[(1,), (2,)])
+    with pytest.raises(RuntimeProblem, match=r"r has 3 tuples, more than its \.limitsize of 2"):
+        insert(session, "e", (3,))
+    assert list(session["r"]) == list(session["e"]) == [(1,), (2,)]
+    session.check()
+
+
+def test_an_output_may_be_a_base_relation(start: Open) -> None:
+    session = start(".output e\n.output r\nr(x) :- e(x).", e=[(1,)])
+    assert session.initial["e"].inserted == [(1,)]
+    assert insert(session, "e", (2,)).changes["e"].inserted == [(2,)]
+
+
+def test_an_error_needs_two_tuples_that_are_there_together(start: Open) -> None:
+    session = start("h(x, y, z) :- l(x), r(y), z = x / y.", r=[(0,)])
+    with session.transaction() as tx:
+        tx.delete("r", (0,))
+        tx.insert("r", (2,))
+        tx.insert("l", (10,))
+    assert tx.changes["h"].inserted == [(10, 2, 5)] and list(session["h"]) == [(10, 2, 5)]
+    session.check()
+
+
+def test_a_function_that_goes_on_failing_loses_nothing(start: Open) -> None:
+    down = False
+
+    def f(x: int) -> int:
+        if down:
+            raise ConnectionError("down")
+        return x + 1
+
+    session = start("h(x, y) :- l(x), y = f(x).", l=[(1,), (2,)], functions={"f": f})
+    down = True
+    with pytest.raises(RuntimeProblem, match="down"):
+        insert(session, "l", (3,))
+    down = False
+    assert list(session["h"]) == [(1, 2), (2, 3)]
+    assert insert(session, "l", (4,)).changes["h"].inserted == [(4, 5)]

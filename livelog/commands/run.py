@@ -25,7 +25,7 @@ from livelog.commands.common import (
     open_session,
 )
 from livelog.io.forms import CSV
-from livelog.io.outputs import check_sizes, output_forms, print_sizes, print_view, view_lines, write_view
+from livelog.io.outputs import output_forms, print_sizes, print_view, view_lines, write_view
 from livelog.io.updates import ScriptTransaction, read_script
 from livelog.progress import bar, spinner
 from livelog.render import paint_for, plural
@@ -76,7 +76,6 @@ def run(args: argparse.Namespace) -> int:
     program = load_program(args.program, args.constants)
     forms = output_forms(program)  # what is wrong with an .output line is said before the work, not after it
     with script(args.updates) as transactions, open_session(program, args) as session:
-        check_sizes(program, _sizes(session))
         if args.updates is not None:
             follow(session, transactions, args)
         if args.updates is None or args.output is not None:
@@ -109,7 +108,6 @@ def follow(session: Session, transactions: Iterator[ScriptTransaction], args: ar
         for current in transactions:
             with busy(f"transaction {applied + 1}"), session.transaction() as tx:
                 current.apply(tx)
-            check_sizes(session.program, _sizes(session))
             applied += 1
             log(out, applied, current.where, session.clock, tx.changes, relations)
             out.flush()

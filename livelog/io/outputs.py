@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from datalog.ast import Program
-from datalog.errors import FactProblem, Note, RuntimeProblem
+from datalog.errors import FactProblem, Note
 from livelog.io.forms import FACTS, Form, form_of
 from livelog.io.values import format_value
 
-__all__ = ["check_sizes", "output_forms", "print_sizes", "print_view", "write_view"]
+__all__ = ["output_forms", "print_sizes", "print_view", "write_view"]
 
 Row = tuple[Any, ...]
 
@@ -127,15 +127,3 @@ def print_sizes(out: TextIO, program: Program, sizes: Mapping[str, int]) -> None
     """What `.printsize` asks for: the name of the relation, a tab, the number of its tuples."""
     for directive in program.directives_of("printsize"):
         out.write(f"{directive.relation}\t{sizes[directive.relation]}\n")
-
-
-def check_sizes(program: Program, sizes: Mapping[str, int]) -> None:
-    """Refuse a state in which a relation has outgrown its `.limitsize`."""
-    for directive in program.directives_of("limitsize"):
-        limit = directive.parameters["n"]
-        size = sizes[directive.relation]
-        if size > limit:
-            raise RuntimeProblem(
-                f"{directive.relation} has {size} tuples, more than its .limitsize of {limit}",
-                span=directive.span, source=program.source,
-            )  # fmt: skip

@@ -19,6 +19,7 @@ from operators.delta import Delta
 from operators.errors import Divergence
 from operators.fixpoint import Fixpoint
 from operators.join import PipelinedHashJoin, Projection
+from operators.kernels import key_of
 from operators.ledger import Derivation
 from operators.partition import Router
 from operators.provenance import Annotation, Diagram, Provenance
@@ -60,11 +61,23 @@ class Component:
         self.mourning = Mourning(self)
         weakref.finalize(self, network.clear)
         self._weights: dict[str, dict[Tuple, int]] = {}
+        self._asked: dict[str, dict[Tuple, None]] = {}  # by rule, the keys asked about in this transaction
         self._outgoing = network.outgoing
         self._new = 0
         self._rounds = 0
 
     # --- a transaction ---------------------------------------------------------------------------------------
+
+    def prepare(self, deltas: dict[str, Delta]) -> None:
+        """Bring what lookups look into to where it is wanted; it must all be there before anybody asks."""
+        for number, (lookup, rule) in enumerate(self.lookups):
+            delta = deltas.get(rule.inner.relation)
+            if delta:
+                for destination, share in self._shares(rule.inner, delta.items()).items():
+                    if destination == self.partition:
+                        lookup.change(share)
+                    else:
+                        self.send(destination, "inner", number, [[t, w] for t, w in share])
 
     def begin(self, deltas: dict[str, Delta]) -> None:
         """Work in the net changes of lower strata, as far as this partition owns them."""
@@ -77,21 +90,12 @@ class Component:
                 came, went = self._presence(name, delta)
                 gone.extend([(table, t) for t in went])
                 new[name] = came
-        answers: dict[str, list[Tuple]] = {}
-        for number, (_, rule) in enumerate(self.lookups):
-            delta = deltas.get(rule.inner.relation)
-            if delta:
-                for destination, share in self._shares(rule.inner, delta.items()).items():
-                    if destination == self.partition:
-                        lost, found = self._answers(number, share)
-                        gone.extend(lost)
-                        answers.setdefault(rule.head, []).extend(found)
-                    else:
-                        self.send(destination, "inner", number, [[t, w] for t, w in share])
+        for lookup, rule in self.lookups:
+            former, new[rule.head] = lookup.settle()
+            gone.extend([(self.home[rule.head], t) for t in former])
         self._bury(gone)
-        for source in (new, answers):
-            for name, tuples in source.items():
-                self._introduce(name, tuples)
+        for name, tuples in new.items():
+            self._introduce(name, tuples)
         self._pump()
 
     def receive(self, kind: str, target: int, rows: list[Any]) -> None:
@@ -101,11 +105,10 @@ class Component:
             self.dead |= died
             self.mourning.kill(died, [])
         elif kind == "inner":
-            gone, found = self._answers(target, rows)
-            self._bury(gone)
-            self._introduce(self.lookups[target][1].head, found)
+            self.lookups[target][0].change(rows)
+            return
         else:
-            self.tables[target].arrive(self._alive(rows), remote=True)
+            self._new += len(self.tables[target].arrive(self._alive(rows), remote=True))
         self._pump()
 
     def finish(self) -> dict[str, Delta]:
@@ -155,12 +158,6 @@ class Component:
             return dict.fromkeys(range(self.partitions), delta)
         return Router(inner.at, self.partitions).split(delta, lambda entry: entry[0])
 
-    def _answers(self, number: int, rows: list[Any]) -> tuple[list[tuple[Fixpoint, Tuple]], list[Tuple]]:
-        lookup, rule = self.lookups[number]
-        gone, found = lookup.change(rows)
-        table = self.home[rule.head]
-        return [(table, t) for t in gone], found
-
     def _introduce(self, name: str, tuples: list[Tuple]) -> None:
         """Give each tuple a variable of its own and let it in."""
         fresh = self.provenance.fresh
@@ -197,9 +194,10 @@ class Component:
         for table, wiring in zip(self.tables, self.wiring, strict=True):
             for lookup, rule in wiring.asks:
                 index = table.indexes[rule.left.key]
-                answers = lookup.forget(
-                    {_columns(t, rule.left.key): None for t in table.removed if index.find(index.key(t)) is None}
-                )
+                asking = dict.fromkeys(_columns(t, rule.left.key) for t in table.removed)
+                asking.update(self._asked.pop(rule.id, {}))  # some of who asked may be gone again
+                every = range(len(rule.left.key))
+                answers = lookup.forget([k for k in asking if index.find(key_of(every)(k)) is None])
                 home = self.home[rule.head]
                 for t in answers:
                     self.dead.add(_variable(home.rows[t]))
@@ -233,7 +231,9 @@ class Component:
         for projection in wiring.maps:
             self._derived(projection, projection.derive(batch, *self._known(projection.head)))
         for lookup, rule in wiring.asks:
-            self._introduce(rule.head, lookup.ask({_columns(t, rule.left.key): None for t, _ in batch}))
+            keys = {_columns(t, rule.left.key): None for t, _ in batch}
+            self._asked.setdefault(rule.id, {}).update(keys)
+            self._introduce(rule.head, lookup.ask(keys))
         if wiring.copies:
             self.copy(wiring, batch)
         self._rounds += 1

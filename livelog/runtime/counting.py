@@ -17,7 +17,6 @@ from operators.errors import RuleFailure
 from operators.expr import Const
 from operators.groupby import GroupBy
 from operators.kernels import Shape, forward, mapper
-from operators.lookup import Lookup
 from operators.monoids import factory
 from operators.partition import Router
 from operators.zset import Counts, ZTable
@@ -62,6 +61,16 @@ class _Joined:
         return out
 
 
+class _Asking:
+    """A LookupRule: how much asks about each key, and the keys touched in this transaction."""
+
+    def __init__(self, rule: LookupRule, plan: Plan) -> None:
+        self.rule = rule
+        self.lookup = build_lookup(rule, plan)
+        self.askers: dict[Tuple, int] = {}
+        self.touched: dict[Tuple, None] = {}
+
+
 def _guarded(text: str, kernel: Any, batch: Weights, arguments: Any, out: dict[Tuple, int]) -> None:
     """Run a kernel; if it raises, run it again tuple by tuple to name the one that did it."""
     try:
@@ -103,7 +112,7 @@ class Counting:
         self._readers: list[list[tuple[_Joined, str]]] = []  # table -> joins, with the side that it is
         self._maps: list[tuple[str, _Mapped, int | None]] = []  # input, kernel, number of the group rule
         self._groups: list[tuple[GroupBy, Router]] = []
-        self._lookups: list[tuple[Lookup, LookupRule, dict[Tuple, int]]] = []
+        self._lookups: list[_Asking] = []
         for rule in stratum.rules:
             self._build(rule)
 
@@ -111,7 +120,11 @@ class Counting:
         if isinstance(rule, MapRule):
             self._maps.append((rule.input.relation, _Mapped(rule, self.plan), None))
         elif isinstance(rule, GroupRule):
-            makes = tuple(factory(name, self.plan.aggregates) for name, _ in rule.aggregates)
+            kinds = {entry: self.relation.types[c] for c, entry in enumerate(rule.layout)}
+            makes = tuple(
+                factory(name, self.plan.aggregates, kinds.get(len(rule.group) + i, "number"))
+                for i, (name, _) in enumerate(rule.aggregates)
+            )
             groups = GroupBy(rule.text, len(rule.group), makes, rule.layout)
             home = tuple(rule.layout[c] for c in self.relation.partition)
             self._maps.append((rule.input.relation, _Mapped(rule, self.plan), len(self._groups)))
@@ -123,7 +136,7 @@ class Counting:
             self._readers[right].append((joined, "right"))
         else:
             assert isinstance(rule, LookupRule)
-            self._lookups.append((build_lookup(rule, self.plan), rule, {}))
+            self._lookups.append(_Asking(rule, self.plan))
 
     def _table(self, side: Input) -> int:
         at = self.plan.relations[side.relation].partition if self.partitions == 1 else side.at
@@ -134,6 +147,9 @@ class Counting:
         return number
 
     # --- a transaction ---------------------------------------------------------------------------------------
+
+    def prepare(self, deltas: dict[str, Delta]) -> None:
+        """Nothing has to be in place before `begin`: lookups answer at the end."""
 
     def begin(self, deltas: dict[str, Delta]) -> None:
         """Work in the net changes of lower strata, as far as this partition owns them."""
@@ -147,11 +163,10 @@ class Counting:
         for (name, at), number in self._numbers.items():
             if delta := deltas.get(name):
                 self._deliver("side", number, delta.items(), at)
-        for number, (_, rule, _) in enumerate(self._lookups):
-            if delta := deltas.get(rule.inner.relation):
-                self._deliver("inner", number, delta.items(), rule.inner.at)
-            if delta := deltas.get(rule.left.relation):
-                self._deliver("ask", number, delta.items(), rule.left.at)
+        for number, asking in enumerate(self._lookups):
+            for kind, source in (("inner", asking.rule.inner), ("ask", asking.rule.left)):
+                if delta := deltas.get(source.relation):
+                    self._deliver(kind, number, delta.items(), source.at)
 
     def _deliver(self, kind: str, number: int, delta: Weights, at: Placement) -> None:
         """Bring a change to the partitions where a rule wants it."""
@@ -180,8 +195,7 @@ class Counting:
         elif kind == "group":
             self._groups[target][0].update(rows)
         elif kind == "inner":
-            gone, new = self._lookups[target][0].change(rows)
-            self.counts.add([(t, -1) for t in gone] + [(t, 1) for t in new])
+            self._lookups[target].lookup.change(rows)
         else:
             self._ask(target, rows)
 
@@ -198,24 +212,23 @@ class Counting:
                 self._count(joined.run(side, rows))
 
     def _ask(self, number: int, rows: Weights) -> None:
-        """The left side of a lookup changed: new keys are asked about, keys that nobody has are forgotten."""
-        lookup, rule, weights = self._lookups[number]
-        touched: dict[Tuple, int] = {}
+        """The left side of a lookup changed: count who asks about which key."""
+        asking = self._lookups[number]
         for t, w in rows:
-            key = tuple([t[c] for c in rule.left.key])
-            touched[key] = touched.get(key, 0) + w
-        new: list[Tuple] = []
-        idle: list[Tuple] = []
-        for key, w in touched.items():
-            old = weights.get(key, 0)
-            if old + w:
-                weights[key] = old + w
-                if not old:
-                    new.append(key)
-            elif old:
-                del weights[key]
-                idle.append(key)
-        self.counts.add([(t, -1) for t in lookup.forget(idle)] + [(t, 1) for t in lookup.ask(new)])
+            key = tuple([t[c] for c in asking.rule.left.key])
+            asking.askers[key] = asking.askers.get(key, 0) + w
+            asking.touched[key] = None
+
+    def _settle(self, asking: _Asking) -> None:
+        """All changes are in: forget the keys that nobody asks about, and take in the new answers."""
+        idle = [key for key in asking.touched if not asking.askers[key]]
+        for key in idle:
+            del asking.askers[key]
+        forgotten = asking.lookup.forget(idle)
+        gone, new = asking.lookup.settle()
+        new += asking.lookup.ask([key for key in asking.touched if key in asking.askers])
+        asking.touched.clear()
+        self.counts.add([(t, -1) for t in forgotten + gone] + [(t, 1) for t in new])
 
     def _count(self, out: dict[Tuple, int]) -> None:
         """Changes of counts, to the owners of the tuples."""
@@ -235,6 +248,8 @@ class Counting:
 
     def finish(self) -> dict[str, Delta]:
         """The net change of the relation on this partition; the engine is quiescent."""
+        for asking in self._lookups:
+            self._settle(asking)
         for groups, _ in self._groups:
             gone, new = groups.flush()
             self.counts.add([(t, -1) for t in gone] + [(t, 1) for t in new])
@@ -246,14 +261,14 @@ class Counting:
     def stats(self) -> dict[str, int]:
         """Counts of what this partition keeps for the stratum."""
         groups = sum(g.stats()["groups"] for g, _ in self._groups)
-        keys = sum(n for lookup, _, _ in self._lookups for n in lookup.stats().values())
+        keys = sum(n for asking in self._lookups for n in asking.lookup.stats().values())
         return {"tuples": len(self.counts.rows) + sum(map(len, self._tables)) + groups + keys}
 
     def state_bytes(self, size: Callable[[Any], int]) -> int:
         """Bytes of what this partition keeps; `size` measures a value."""
         total = sum(size((t, w)) for t, w in self.counts.rows.items())
         total += sum(size((t, w)) for table in self._tables for t, w in table.items())
-        return total + sum(size(t) for lookup, _, _ in self._lookups for t in lookup.rows())
+        return total + sum(size(t) for asking in self._lookups for t in asking.lookup.rows())
 
     def check(self) -> None:
         """Assert the invariants of everything in here; the engine is quiescent."""
@@ -262,5 +277,5 @@ class Counting:
             table.check()
         for groups, _ in self._groups:
             groups.check()
-        for lookup, _, _ in self._lookups:
-            lookup.check()
+        for asking in self._lookups:
+            asking.lookup.check()

@@ -9,18 +9,21 @@ from __future__ import annotations
 import gc
 import random
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from livelog.runtime.frames import decode, encode
 from livelog.runtime.worker import Operation, Worker
+from operators.errors import Outgrown, RuleFailure
 from operators.partition import Router
 from planner.plan import Plan
 
 __all__ = ["LocalRuntime"]
 
 Tuple = tuple[Any, ...]
+Sides = tuple[list[Tuple], list[Tuple]]
+"""What came into a view, and what left it."""
 
 
 @contextmanager
@@ -46,9 +49,22 @@ def _without_collections() -> Iterator[None]:
 class LocalRuntime:
     """The partitions of a session in this process."""
 
-    def __init__(self, plan: Plan, partitions: int, mode: str, limit: int, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        partitions: int,
+        mode: str,
+        limit: int,
+        seed: int | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
         self.plan = plan
         self.partitions = partitions
+        self.stale = False  # whether the views have yet to be evaluated from the facts
+        self._published = frozenset(plan.published)
+        self._sizes = sizes or {}  # how many tuples a relation may have
+        self._mode = mode
+        self._limit = limit
         self.bytes_shipped = [0] * partitions
         self.frames_shipped = [0] * partitions
         self._random = None if seed is None else random.Random(seed)
@@ -70,7 +86,7 @@ class LocalRuntime:
 
     # --- transactions ----------------------------------------------------------------------------------------
 
-    def run(self, operations: Iterable[Operation]) -> dict[str, tuple[list[Tuple], list[Tuple]]]:
+    def run(self, operations: Iterable[Operation]) -> dict[str, Sides]:
         """Run one transaction; returns per view the tuples (inserted, deleted). All or nothing."""
         shares: list[list[Operation]] = [[] for _ in range(self.partitions)]
         for operation in operations:
@@ -80,11 +96,12 @@ class LocalRuntime:
             else:
                 shares[self._owners[operation[1]](operation[2])].append(operation)
         with _without_collections():
+            self.restore()
             try:
                 for worker, share in zip(self.workers, shares, strict=True):
                     worker.apply(share)
-                self._evaluate()
-                changes = self._changes()
+                changes = self._work()
+                self._measure()
             except BaseException:
                 self._roll_back()
                 raise
@@ -92,15 +109,53 @@ class LocalRuntime:
                 worker.commit()
             return changes
 
+    def _measure(self) -> None:
+        for relation, limit in self._sizes.items():
+            size = self.count(relation)
+            if size > limit:
+                raise Outgrown(relation, size, limit)
+
+    def _work(self) -> dict[str, Sides]:
+        """Evaluate, and tell the changes."""
+        try:
+            self._evaluate()
+            return self._changes()
+        except RuleFailure:
+            # It may have failed on two tuples that are never there together: one that the transaction brings, and
+            # one that it takes away. The program fails only if it does on the new facts alone.
+            self._start_over()
+            self._evaluate()
+            return self._difference()
+
     def _evaluate(self) -> None:
         """Bring every stratum up to date, bottom up."""
         for i in range(len(self.plan.strata)):
             if any(worker.concerns(i) for worker in self.workers):
-                for worker in self.workers:
-                    worker.begin(i)
-                self._deliver()
+                for step in (Worker.prepare, Worker.begin):
+                    for worker in self.workers:
+                        step(worker, i)
+                    self._deliver()
                 for worker in self.workers:
                     worker.finish(i)
+
+    def _start_over(self) -> None:
+        """Forget all but the facts, and make them the change to be worked in."""
+        self._order.clear()
+        self._channels.clear()
+        for worker in self.workers:
+            worker.reset()
+            worker.reload()
+
+    def _difference(self) -> dict[str, Sides]:
+        """The changes of the views, found by evaluating the facts of the last commit beside this runtime."""
+        former = LocalRuntime(self.plan, 1, self._mode, self._limit)
+        facts = [fact for worker in self.workers for fact in worker.former()]
+        former.run([("+", name, t) for name, t, copies in facts for _ in range(copies)])
+        changes: dict[str, Sides] = {}
+        for name in self._published:
+            old, new = set(former.rows(name)), set(self.rows(name))
+            changes[name] = (list(new - old), list(old - new))
+        return changes
 
     def _deliver(self) -> None:
         """Deliver messages until none is under way: then everybody is quiescent."""
@@ -114,11 +169,11 @@ class LocalRuntime:
             stratum, kind, target, rows = decode(self._channels[channel].popleft())
             self.workers[channel[1]].receive(stratum, kind, target, rows)
 
-    def _changes(self) -> dict[str, tuple[list[Tuple], list[Tuple]]]:
-        changes: dict[str, tuple[list[Tuple], list[Tuple]]] = {}
+    def _changes(self) -> dict[str, Sides]:
+        changes: dict[str, Sides] = {}
         for worker in self.workers:
             for name, delta in worker.deltas.items():
-                if self.plan.relations[name].kind == "view":
+                if name in self._published:
                     inserted, deleted = changes.setdefault(name, ([], []))
                     inserted.extend(delta.gained)
                     deleted.extend(delta.lost)
@@ -126,15 +181,19 @@ class LocalRuntime:
 
     def _roll_back(self) -> None:
         """Back to the last commit: the facts are restored, and the views evaluated anew from them."""
-        self._order.clear()
-        self._channels.clear()
         for worker in self.workers:
             worker.rollback()
-            worker.reset()
-            worker.reload()
-        self._evaluate()
-        for worker in self.workers:
-            worker.commit()
+        self.stale = True
+        self.restore()
+
+    def restore(self) -> None:
+        """If a rollback was not completed (a function that goes on failing, a second Ctrl-C), complete it."""
+        if self.stale:
+            self._start_over()
+            self._evaluate()
+            for worker in self.workers:
+                worker.commit()
+            self.stale = False
 
     # --- looking in ------------------------------------------------------------------------------------------
 

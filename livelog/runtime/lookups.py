@@ -13,13 +13,12 @@ __all__ = ["build_lookup"]
 def build_lookup(rule: LookupRule, plan: Plan) -> Lookup:
     """The operator that answers a rule's questions on one partition."""
     width = len(rule.left.key)
-    inner = plan.relations[rule.inner.relation].arity
     absent = rule.function == "absent"
     return Lookup(
         rule.text,
         rule.inner.key,
         condition(rule.where, width),
-        None if absent else factory(rule.function, plan.aggregates),
-        None if rule.value is None else row_function((rule.value,), width + inner),
+        None if absent else factory(rule.function, plan.aggregates, plan.relations[rule.head].types[-1]),
+        None if rule.value is None else row_function((rule.value,)),
         0 if rule.function in ("sum", "count") else None,
     )

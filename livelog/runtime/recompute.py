@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from livelog.runtime.local import LocalRuntime
+from livelog.runtime.local import LocalRuntime, Sides
 
 __all__ = ["RecomputeRuntime"]
 
@@ -21,13 +21,16 @@ class RecomputeRuntime(LocalRuntime):
                 worker.reload()
             super()._evaluate()
 
-    def _changes(self) -> dict[str, tuple[list[Tuple], list[Tuple]]]:
-        changes: dict[str, tuple[list[Tuple], list[Tuple]]] = {}
-        for name, relation in self.plan.relations.items():
-            if relation.kind == "view":
-                before, now = self._results.get(name, set()), set(self.rows(name))
-                changes[name] = (list(now - before), list(before - now))
-                self._results[name] = now
+    def _work(self) -> dict[str, Sides]:
+        self._evaluate()
+        return self._changes()
+
+    def _changes(self) -> dict[str, Sides]:
+        changes: dict[str, Sides] = {}
+        for name in self.plan.published:
+            before, now = self._results.get(name, set()), set(self.rows(name))
+            changes[name] = (list(now - before), list(before - now))
+            self._results[name] = now
         return changes
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

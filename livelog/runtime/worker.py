@@ -23,8 +23,9 @@ Send = Callable[[int, int, str, int, list[Any]], None]
 class Worker:
     """The facts and the state of one partition, and the steps of a transaction on them.
 
-    A transaction is `apply`, then for each stratum `begin`, any number of `receive` and, when all
-    partitions are quiescent, `finish`; then `commit`. After an error: `rollback` and a load of `facts`.
+    A transaction is `apply`, then for each stratum `prepare`, `begin` and `finish`, with any number of `receive`
+    in between: all partitions must be quiescent before the next of these steps. Then `commit`. After an error:
+    `rollback`, `reset` and `reload`, and the strata again.
     """
 
     def __init__(
@@ -82,6 +83,10 @@ class Worker:
             if net:
                 self.deltas[name] = Delta.weighted(net)
 
+    def former(self) -> list[tuple[str, Tuple, int]]:
+        """The facts as of the last commit, with their multiplicities."""
+        return [(name, t, n) for name, table in self.base.items() for t, n in table.former().items()]
+
     def reload(self) -> None:
         """Make all facts the change to be worked in, after `reset`."""
         tables = [(name, table) for name, table in self.base.items() if table.rows]
@@ -90,6 +95,10 @@ class Worker:
     def concerns(self, i: int) -> bool:
         """Whether something changed here that stratum i reads."""
         return any(name in self.deltas for name in self.plan.strata[i].inputs)
+
+    def prepare(self, i: int) -> None:
+        """Bring what stratum i looks into to where it is wanted; all partitions must be quiescent before `begin`."""
+        self.strata[i].prepare(self.deltas)
 
     def begin(self, i: int) -> None:
         """Start stratum i with this partition's share of the changes below it."""

@@ -27,7 +27,8 @@ def push_selection(draft: Draft) -> Draft:
     1. R is recursive through itself alone, and no `.output`, `.printsize` or `.limitsize` names it: nobody looks
        at the tuples that would be missing.
     2. Every rule outside the recursion that reads R either takes min or max of columns of R, `m(g, min<c>) :-
-       R(g, c, w).`, with nothing else in its body and the same group columns as the others; or joins R with such an
+       R(g, c, w).`, with nothing else in its body but conditions on g (they keep or drop a group as a whole), and
+       with the same group columns as the others; or joins R with such an
        `m` on the group columns and the value, so that only winners pass. R is not negated and not inside a body
        aggregate.
     3. In every recursive rule, for every atom of R: the group columns of the head do not depend on the atom's
@@ -137,8 +138,11 @@ def _best(draft: Draft, clause: Clause, name: str) -> _Best | None:
     only = [c for c in draft.clauses if c.rule.head.relation == head.relation] == [clause]
     if not only or f"{head.relation}#facts" in draft.relations or not clause.rule.aggregates:
         return None
-    if len(body.atoms) != 1 or body.lookups or body.filters or body.definitions:
+    if len(body.atoms) != 1 or body.lookups or body.definitions:
         return None
+    grouped = {a.name for a in head.arguments if isinstance(a, Variable)}
+    if any(not set(variables(condition)) <= grouped for condition in body.filters):
+        return None  # a condition on the group alone keeps or drops a group as a whole
     columns = {argument.name: i for i, argument in enumerate(body.atoms[0].arguments)}
     source: list[int] = []
     values: list[tuple[int, Literal["min", "max"]]] = []

@@ -1,0 +1,474 @@
+"""The generated loops against the plainest join there is, for random rules and random tables."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from operators import kernels
+from operators.expr import Apply, Col, Const, Expr
+from operators.index import Index
+from operators.kernels import Shape, condition, finder, forward, key_of, mapper, row_function
+from operators.seen import Seen
+from operators.zset import ZTable
+
+Row = tuple[Any, ...]
+Match = tuple[Row, Row, Row]  # the head, and the left and right tuple behind it
+
+quick = settings(
+    max_examples=50, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+
+VALUES = st.sampled_from([0, 1, 1.0, 2, -1])
+COMPARISONS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt}
+ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+def mix(a: Any, b: Any) -> Any:
+    """A function that has no operator."""
+    return 10 * a + b
+
+
+def value(expr: Expr, row: Row) -> Any:
+    """What an expression says, evaluated node by node."""
+    if isinstance(expr, Col):
+        return row[expr.index]
+    if isinstance(expr, Const):
+        return expr.value
+    return expr.function(*[value(a, row) for a in expr.arguments])
+
+
+@st.composite
+def expressions(draw: Any, width: int, depth: int = 2) -> Expr:
+    kind = draw(st.sampled_from(["col", "col", "col", "const", "inline", "call"] if depth else ["col", "const"]))
+    if kind == "col" and width:
+        return Col(draw(st.integers(0, width - 1)))
+    if kind in ("col", "const"):
+        return Const(draw(VALUES))
+    arguments = (draw(expressions(width, depth - 1)), draw(expressions(width, depth - 1)))
+    if kind == "call":
+        return Apply("mix", mix, arguments)
+    name = draw(st.sampled_from(sorted(ARITHMETIC)))
+    return Apply(name, ARITHMETIC[name], arguments, name)
+
+
+@st.composite
+def conditions(draw: Any, width: int) -> tuple[Expr, ...]:
+    chosen = []
+    for _ in range(draw(st.integers(0, 2))):
+        name = draw(st.sampled_from(sorted(COMPARISONS)))
+        sides = (draw(expressions(width, 1)), draw(expressions(width, 1)))
+        chosen.append(Apply(name, COMPARISONS[name], sides, name))
+    return tuple(chosen)
+
+
+@st.composite
+def shapes(draw: Any, joined: bool = True, plain: bool = False) -> Shape:
+    """A rule. `plain`: its head only has columns."""
+    left = draw(st.integers(0, 3))
+    right = draw(st.integers(0, 3)) if joined else None
+    width = left + (right or 0)
+    keys = []
+    if left and right:
+        pairs = st.tuples(st.integers(0, left - 1), st.integers(0, right - 1))
+        keys = draw(st.lists(pairs, max_size=2, unique=True))
+    column = st.builds(Col, st.integers(0, width - 1)) if width else st.builds(Const, VALUES)
+    output = column if plain else st.one_of(column, column, expressions(width))
+    outputs = tuple(draw(st.lists(output, max_size=3)))
+    group: tuple[int, ...] = ()
+    values: tuple[tuple[int, str], ...] = ()
+    if outputs:
+        places = range(len(outputs))
+        group = tuple(sorted(draw(st.sets(st.sampled_from(places)))))
+        values = tuple(draw(st.lists(st.tuples(st.sampled_from(places), st.sampled_from(["min", "max"])),
+                                     min_size=1, max_size=2)))
+    return Shape(left, tuple(a for a, _ in keys), right, tuple(b for _, b in keys), draw(conditions(width)), outputs,
+                 group, values)
+
+
+@st.composite
+def problems(draw: Any, joined: bool = True, plain: bool = False) -> tuple[Shape, list[Row], list[Row]]:
+    shape = draw(shapes(joined, plain))
+    rows = [st.lists(st.tuples(*[VALUES] * n), max_size=6, unique=True) for n in (shape.left, shape.right or 0)]
+    return shape, draw(rows[0]), draw(rows[1]) if joined else []
+
+
+def naive(shape: Shape, left: Iterable[Row], right: Iterable[Row]) -> list[Match]:
+    """All that a rule derives."""
+    found = []
+    for t in left:
+        for u in right if shape.right is not None else [()]:
+            row = t + u
+            meets = all(t[a] == u[b] for a, b in zip(shape.left_key, shape.right_key, strict=True))
+            if meets and all(value(w, row) for w in shape.where):
+                found.append((tuple(value(e, row) for e in shape.outputs), t, u))
+    return found
+
+
+def note(side: str, t: Row) -> Any:
+    """Stands for the annotation of a tuple."""
+    return (side, t)
+
+
+class Bench:
+    """The tables of a problem as the kernels want them."""
+
+    def __init__(self, shape: Shape, left: list[Row], right: list[Row]) -> None:
+        self.shape = shape
+        self.tables = {"left": left, "right": right}
+        self.rows = {side: {t: note(side, t) for t in ts} for side, ts in self.tables.items()}
+        self.matches = naive(shape, left, right)
+        self.pairs = [(h, (note("left", t), note("right", u))) for h, t, u in self.matches]
+
+    def index(self, side: str, columns: tuple[int, ...]) -> Callable[[Any], Any]:
+        index = Index(columns)
+        index.add(self.tables[side])
+        return index.find
+
+    def run(self, side: str, purpose: str, known: Any = None, sent: Any = None, out: Any = None) -> Any:
+        """The batch is one whole side, and the other side is what was there before."""
+        other, key = ("right", self.shape.right_key) if side == "left" else ("left", self.shape.left_key)
+        batch: list[Any] = list(self.rows[side].items()) if purpose != "heads" else self.tables[side]
+        out = [] if out is None else out
+        kernel = forward(self.shape, side, purpose)
+        kernel(batch, self.index(other, key), self.rows[other], known, sent, out)
+        return out
+
+
+def some(heads: Iterable[Row], step: int) -> set[Row]:
+    """Every so many of them."""
+    return set(sorted(set(heads), key=repr)[::step])
+
+
+SIDES = ("left", "right")
+
+
+@quick
+@given(problems())
+def test_heads_and_each_give_every_derivation(problem: tuple[Shape, list[Row], list[Row]]) -> None:
+    bench = Bench(*problem)
+    for side in SIDES:
+        assert Counter(bench.run(side, "heads")) == Counter(h for h, _, _ in bench.matches)
+        each = Counter((h, (a, b)) for h, a, b in bench.run(side, "each"))
+        assert each == Counter(bench.pairs)
+
+
+@quick
+@given(problems())
+def test_first_and_direct_skip_what_is_known(problem: tuple[Shape, list[Row], list[Row]]) -> None:
+    bench = Bench(*problem)
+    heads = [h for h, _, _ in bench.matches]
+    known, sent = dict.fromkeys(some(heads, 2), "known"), dict.fromkeys(some(heads, 3))
+    for side in SIDES:
+        want = Counter((h, p) for h, p in bench.pairs if h not in known and h not in sent)
+        assert Counter(bench.run(side, "first", known, sent)) == want
+        table: dict[Row, Any] = dict(known)
+        out = bench.run(side, "direct", table, ())
+        assert len(out) == len(set(heads) - known.keys()), "each new head once"
+        assert all((h, p) in bench.pairs and table[h] is p for h, p in out)
+        assert table.keys() == known.keys() | set(heads)
+        assert all(table[h] == "known" for h in known)
+
+
+@quick
+@given(problems(plain=True))
+def test_seen_is_direct_with_a_look_before(problem: tuple[Shape, list[Row], list[Row]]) -> None:
+    bench = Bench(*problem)
+    shape = bench.shape
+    heads = [h for h, _, _ in bench.matches]
+    for side in SIDES:
+        carried = shape.carried(side)
+        if carried is None:
+            continue
+        table: dict[Row, Any] = dict.fromkeys(some(heads, 2), "known")
+        before = dict(table)
+        seen = Seen(carried, len(shape.outputs))
+        seen.add(table)
+        out = bench.run(side, "seen", table, seen.groups)
+        assert {h for h, _ in out} == set(heads) - before.keys() and len(out) == len({h for h, _ in out})
+        assert all((h, p) in bench.pairs and table[h] is p for h, p in out)
+        seen.check(table)
+
+
+@quick
+@given(problems())
+def test_select_drops_what_the_best_dominates(problem: tuple[Shape, list[Row], list[Row]]) -> None:
+    bench = Bench(*problem)
+    shape = bench.shape
+    if not shape.values:
+        return
+    group = key_of(shape.group)
+    best = {group(h): [h[c] for c, _ in shape.values] for h, _, _ in bench.matches[::2]}
+    known = dict.fromkeys(some((h for h, _, _ in bench.matches), 3))
+
+    def dominated(h: Row) -> bool:
+        beaten = best.get(group(h))
+        if beaten is None:
+            return False
+        return all(
+            h[c] > b if kind == "min" else h[c] < b for (c, kind), b in zip(shape.values, beaten, strict=True)
+        )
+
+    for side in SIDES:
+        want = Counter((h, p) for h, p in bench.pairs if h not in known and not dominated(h))
+        assert Counter(bench.run(side, "select", known, best)) == want
+
+
+@quick
+@given(problems(), st.integers(-2, 3))
+def test_weights_multiply(problem: tuple[Shape, list[Row], list[Row]], factor: int) -> None:
+    shape, left, right = problem
+    weights = {"left": {t: i + 1 for i, t in enumerate(left)}, "right": {t: factor or 1 for t in right}}
+    want: Counter[Row] = Counter()
+    for h, t, u in naive(shape, left, right):
+        want[h] += weights["left"][t] * weights["right"][u]
+    for side, other, key in (("left", "right", shape.right_key), ("right", "left", shape.left_key)):
+        table = ZTable()
+        buckets = table.index(key)
+        table.add(list(weights[other].items()))
+        out: dict[Row, int] = {}
+        forward(shape, side, "weights")(list(weights[side].items()), buckets.get, None, None, None, out)
+        assert {h: w for h, w in out.items() if w} == {h: w for h, w in want.items() if w}
+
+
+@quick
+@given(problems(joined=False))
+def test_mappers(problem: tuple[Shape, list[Row], list[Row]]) -> None:
+    shape, left, _ = problem
+    matches = naive(shape, left, [])
+    heads = [h for h, _, _ in matches]
+    pairs = [(h, (note("left", t),) * 2) for h, t, _ in matches]
+    batch = [(t, note("left", t)) for t in left]
+
+    def run(purpose: str, given: Any, known: Any = (), sent: Any = (), out: Any = None) -> Any:
+        out = [] if out is None else out
+        mapper(shape, purpose)(given, known, sent, out)
+        return out
+
+    assert Counter(run("heads", left)) == Counter(heads)
+    assert Counter((h, (a, b)) for h, a, b in run("each", batch)) == Counter(pairs)
+    known, sent = dict.fromkeys(some(heads, 2), "known"), dict.fromkeys(some(heads, 3))
+    assert Counter(run("first", batch, known, sent)) == Counter(
+        (h, p) for h, p in pairs if h not in known and h not in sent
+    )
+    table: dict[Row, Any] = dict(known)
+    out = run("direct", batch, table)
+    assert {h for h, _ in out} == set(heads) - known.keys() and all((h, p) in pairs and table[h] is p for h, p in out)
+    counted = run("weights", [(t, 2) for t in left], out={})
+    assert counted == {h: 2 * n for h, n in Counter(heads).items()}
+
+
+def hunt(bench: Bench, probe: str, given: tuple[int, ...], every: bool) -> Callable[[Row], Any]:
+    """A finder with the indexes that it asks for, and nothing where the table serves."""
+    shape = bench.shape
+    found = finder(shape, probe, given, every)
+    second = "right" if found.first == "left" else "left"
+    arity = {"left": shape.left, "right": shape.right or 0}
+    finds: list[Any] = []
+    for side, index in ((found.first, found.first_index), (second, found.second_index)):
+        finds.append(None if index is None or len(index) == arity[side] else bench.index(side, index))
+    rows = bench.rows
+    if shape.right is None:
+        return lambda h: found.call(h, finds[0], rows["left"], None, None)
+    return lambda h: found.call(h, finds[0], rows[found.first], finds[1], rows[second])
+
+
+def typed(found: Iterable[tuple[Row, Any]]) -> Counter[str]:
+    """Derivations as text, in which 1 is not 1.0."""
+    return Counter(repr(entry) for entry in found)
+
+
+@settings(quick, max_examples=150)
+@given(st.one_of(problems(), problems(plain=True), problems(joined=False)), st.data())
+def test_finder_against_brute_force(problem: tuple[Shape, list[Row], list[Row]], data: Any) -> None:
+    bench = Bench(*problem)
+    shape = bench.shape
+    if shape.right is None:
+        bench.pairs = [(h, (note("left", t),) * 2) for h, t, _ in bench.matches]
+    width = len(shape.outputs)
+    strangers = data.draw(st.lists(st.tuples(*[VALUES] * width), max_size=8))
+    everything = tuple(range(width))
+    group = shape.group
+    for probe in SIDES:
+        one = hunt(bench, probe, everything, every=False)
+        several = hunt(bench, probe, group, every=True)
+        for h in [*(h for h, _, _ in bench.matches), *strangers]:
+            possible = [p for g, p in bench.pairs if g == h]
+            found = one(h)
+            assert found in possible if possible else found is None, f"{shape} finds {found} for {h}"
+            want = [(g, p) for g, p in bench.pairs if all(g[c] == h[c] for c in group)]
+            assert typed(several(h)) == typed(want)
+
+
+@quick
+@given(problems())
+def test_finder_passes_over_what_left_the_table(problem: tuple[Shape, list[Row], list[Row]]) -> None:
+    """Indexes may lag behind: a tuple that is no longer a row of its table is not found."""
+    bench = Bench(*problem)
+    gone = {side: some(bench.tables[side], 2) for side in SIDES}
+    for side in SIDES:
+        bench.rows[side] = {t: a for t, a in bench.rows[side].items() if t not in gone[side]}
+    alive = [
+        (h, (note("left", t), note("right", u)))
+        for h, t, u in bench.matches
+        if t not in gone["left"] and u not in gone["right"]
+    ]
+    for probe in SIDES:
+        one = hunt(bench, probe, tuple(range(len(bench.shape.outputs))), every=False)
+        for h, _, _ in bench.matches:
+            possible = [p for g, p in alive if g == h]
+            found = one(h)
+            assert found in possible if possible else found is None
+
+
+# --- values --------------------------------------------------------------------------------------------------
+
+
+def infix(name: str, a: Any, b: Any) -> Any:
+    return row_function((Apply(name, ARITHMETIC[name], (Col(0), Col(1)), name),))((a, b))[0]
+
+
+LARGEST, SMALLEST = 2**63 - 1, -(2**63)
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b", "want"),
+    [
+        ("+", LARGEST, 0, LARGEST),
+        ("+", LARGEST - 1, 1, LARGEST),
+        ("-", SMALLEST + 1, 1, SMALLEST),
+        ("*", -(2**62), 2, SMALLEST),
+        ("+", LARGEST, 1.0, 2.0**63),  # a float has no such range
+        ("*", 1e200, -1e100, -1e300),
+        ("-", -1.7e308, 0.0, -1.7e308),
+        ("*", 5e-324, 0.5, 0.0),
+    ],
+)
+def test_results_at_the_edge(name: str, a: Any, b: Any, want: Any) -> None:
+    got = infix(name, a, b)
+    assert got == want and type(got) is type(want)
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b"),
+    [
+        ("+", LARGEST, 1),
+        ("-", SMALLEST, 1),
+        ("*", 2**62, 2),
+        ("*", SMALLEST, -1),
+        ("*", 1e308, 10.0),
+        ("-", -1.7e308, 1.7e308),
+        ("+", math.inf, 1),
+        ("-", math.inf, math.inf),
+        ("*", math.nan, 1),
+    ],
+)
+def test_results_past_the_edge(name: str, a: Any, b: Any) -> None:
+    with pytest.raises(OverflowError, match="overflow"):
+        infix(name, a, b)
+
+
+def test_every_step_of_a_computation_is_checked() -> None:
+    add = Apply("+", operator.add, (Col(0), Const(1)), "+")
+    back = row_function((Apply("-", operator.sub, (add, Const(1)), "-"),))
+    assert back((LARGEST - 1,)) == (LARGEST - 1,)
+    with pytest.raises(OverflowError):
+        back((LARGEST,))
+
+
+def test_nested_steps_do_not_disturb_each_other() -> None:
+    double = Apply("*", operator.mul, (Col(0), Const(2)), "*")
+    triple = Apply("*", operator.mul, (Col(0), Const(3)), "*")
+    both = Apply("-", operator.sub, (triple, Apply("+", operator.add, (double, Const(-1)), "+")), "-")
+    assert row_function((both, double))((7,)) == (21 - 13, 14)
+
+
+def test_keys_of_equal_numbers_are_equal() -> None:
+    assert key_of(())((1, 2)) is None
+    assert key_of((1,))((1, 2)) == 2
+    assert key_of((1, 0))((1, 2)) == (2, 1)
+    shape = Shape(2, (1,), 2, (0,), (), (Col(0), Col(1), Col(2), Col(3)))
+    bench = Bench(shape, [("a", 1), ("b", 2.0)], [(1.0, "x"), (2, "y")])
+    for side in SIDES:
+        got = {repr(h) for h in bench.run(side, "heads")}
+        assert got == {repr(("a", 1, 1.0, "x")), repr(("b", 2.0, 2, "y"))}, "each keeps its own type"
+
+
+def test_conditions_of_two_tuples() -> None:
+    less = Apply("<", operator.lt, (Col(0), Col(2)), "<")
+    same = Apply("==", operator.eq, (Col(1), Const("x")), "==")
+    holds = condition((less, same), 1)
+    assert holds is not None
+    assert holds((1,), ("x", 2)) and not holds((1,), ("y", 2)) and not holds((2,), ("x", 2))
+    assert condition((), 1) is None
+
+
+# --- what the generated code is made of ----------------------------------------------------------------------
+
+NASTY = [
+    '"); __import__("os").abort() #', "'''", "\n    raise SystemExit\n", "{pair}", "{0}", "\\", "d0", "",
+    None, True, 1.5, math.nan, (1, ("x",)), -(2**63),
+]
+
+
+def test_nothing_of_a_program_enters_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every name in the generated code is one of the generator's own, and it holds no text and no other constant."""
+    sources: list[str] = []
+    real = kernels._code
+
+    def spy(source: str, name: str) -> Any:
+        sources.append(source)
+        return real(source, name)
+
+    monkeypatch.setattr(kernels, "_code", spy)
+
+    def abort(*_: Any) -> Any:
+        return "aborted"
+
+    abort.__name__ = "__import__('os').abort"
+    outputs = (Col(0), *[Const(v) for v in NASTY], Apply("x = 1; y", abort, (Const(NASTY[0]), Col(1))))
+    where = (Apply("!=", operator.ne, (Col(0), Const(NASTY[0])), "!="),)
+    shape = Shape(1, (0,), 1, (0,), where, outputs, (0,), ((0, "min"),))
+    want = (7, *NASTY, "aborted")
+    bench = Bench(shape, [(7,)], [(7,)])
+    for side in SIDES:
+        for purpose in ("heads", "each", "first", "direct", "select", "weights"):
+            out: Any = {} if purpose == "weights" else []
+            if purpose == "weights":
+                forward(shape, side, purpose)([((7,), 1)], {7: {(7,): 1}}.get, {}, {}, {}, out)
+                head = next(iter(out))
+            else:
+                head = bench.run(side, purpose, {}, {}, out)[0]
+                head = head if purpose == "heads" else head[0]
+            assert all(a is b or a == b for a, b in zip(head, want, strict=True))
+    assert hunt(bench, "left", (0,), every=True)((7,))
+    assert row_function(outputs)((7, 7))[1] == NASTY[0]
+    assert condition(where, 1) is not None
+    assert len(sources) >= 14
+    own = re.compile(
+        r"[kfdt]\d+|[abhtupqk]|a[12]|bucket[12]?|find[12]?|rows[12]?|batch|known|sent|out|best|found|seen|kernel|key|compute"
+        r"|holds|set|overflow|LOWEST|HIGHEST"
+    )
+    for source in sources:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Name):
+                assert own.fullmatch(node.id), f"a stranger: {node.id}"
+            elif isinstance(node, ast.Attribute):
+                assert node.attr in ("append", "get", "items", "add")
+            elif isinstance(node, ast.Constant):
+                assert node.value is None or type(node.value) is int
+            assert not isinstance(node, (ast.Import, ast.ImportFrom, ast.Lambda, ast.JoinedStr))
+
+
+def test_rules_with_the_same_code_keep_their_own_constants() -> None:
+    one, two = (row_function((Const(text), Col(0))) for text in ("one", "two"))
+    assert one((0,)) == ("one", 0) and two((0,)) == ("two", 0)
