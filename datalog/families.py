@@ -139,12 +139,14 @@ class Families:
 
     def _unify(self, a: int, b: int, span: Span, left: str, right: str, where: str = "") -> None:
         """Make two nodes one; `left` and `right` are what they are called if they clash."""
+        own = self.reason[a], self.reason[b]  # what is known of the two themselves, not of what they were unified with
         a, b = self._find(a), self._find(b)
         if a == b:
             return
         first, second = self.family[a], self.family[b]
         if first and second and first != second:
-            notes = [note for note in (self.reason[a], self.reason[b]) if note and not _inside(note.span, span)]
+            reasons = own[0] or self.reason[a], own[1] or self.reason[b]
+            notes = [note for note in reasons if note and not _inside(note.span, span)]
             self.report.add(f"type clash{where}: {left} is a {first}, but {right} is a {second}", span, *notes)
             return
         if first is None:

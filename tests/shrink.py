@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from tests.cases import Case, RuleText
@@ -25,39 +25,66 @@ def failure(case: Case, configuration: Configuration) -> Mismatch | None:
     return None
 
 
-def smaller(case: Case) -> Iterator[Case]:
-    """The cases that have one part less, big parts first."""
-    history, facts, rules, lines = case.history, case.facts, case.rules, case.lines
-    for size in (8, 4, 2, 1):
-        for i in range(0, len(history), size):
-            yield replace(case, history=history[:i] + history[i + size :])
-    for i, rule in enumerate(rules):
-        yield replace(case, rules=rules[:i] + rules[i + 1 :])
-        for j in range(len(rule.body)):
-            less = RuleText(rule.head, rule.body[:j] + rule.body[j + 1 :], rule.bound)
-            if less.body:
-                yield replace(case, rules=(*rules[:i], less, *rules[i + 1 :]))
-    for i in range(len(lines)):
-        yield replace(case, lines=lines[:i] + lines[i + 1 :])
-        if " partition" in lines[i]:
-            yield replace(case, lines=(*lines[:i], lines[i].split(" partition")[0], *lines[i + 1 :]))
-    for size in (8, 4, 2, 1):
-        for i in range(0, len(facts), size):
-            yield replace(case, facts=facts[:i] + facts[i + size :])
-    for i, operations in enumerate(history):
-        for j in range(len(operations)):
-            yield replace(case, history=(*history[:i], operations[:j] + operations[j + 1 :], *history[i + 1 :]))
+def _without(case: Case, part: str, fails: Callable[[Case], bool]) -> Case:
+    """Drop from one of the tuples of a case all that can go, in chunks of halving size."""
+    size = max(1, len(getattr(case, part)) // 2)
+    while True:
+        at = 0
+        while at < len(getattr(case, part)):
+            items = getattr(case, part)
+            candidate = replace(case, **{part: items[:at] + items[at + size :]})
+            if fails(candidate):
+                case = candidate
+            else:
+                at += size
+        if size == 1:
+            return case
+        size //= 2
+
+
+def _operations(case: Case, fails: Callable[[Case], bool]) -> Case:
+    """Drop single operations of transactions."""
+    for i in range(len(case.history)):
+        at = 0
+        while at < len(case.history[i]):
+            operations, history = case.history[i], case.history
+            less = operations[:at] + operations[at + 1 :]
+            candidate = replace(case, history=(*history[:i], less, *history[i + 1 :]))
+            if fails(candidate):
+                case = candidate
+            else:
+                at += 1
+    return case
+
+
+def _literals(case: Case, fails: Callable[[Case], bool]) -> Case:
+    """Drop single literals of rules, and qualifiers of declarations."""
+    for i in range(len(case.rules)):
+        at = 0
+        while at < len(case.rules[i].body) and len(case.rules[i].body) > 1:
+            rule, rules = case.rules[i], case.rules
+            less = RuleText(rule.head, rule.body[:at] + rule.body[at + 1 :], rule.bound)
+            candidate = replace(case, rules=(*rules[:i], less, *rules[i + 1 :]))
+            if fails(candidate):
+                case = candidate
+            else:
+                at += 1
+    for i, line in enumerate(case.lines):
+        plain = line.partition(")")[0] + ")"
+        candidate = replace(case, lines=(*case.lines[:i], plain, *case.lines[i + 1 :]))
+        if line.startswith(".decl") and plain != line and fails(candidate):
+            case = candidate
+    return case
 
 
 def shrink(case: Case, fails: Callable[[Case], bool]) -> Case:
     """A case from which no single part can be dropped without losing the failure."""
-    changed = True
-    while changed:
-        changed = False
-        for candidate in smaller(case):
-            if fails(candidate):
-                case, changed = candidate, True
-                break
+    before = None
+    while case != before:
+        before = case
+        for part in ("history", "rules", "lines", "facts"):
+            case = _without(case, part, fails)
+        case = _literals(_operations(case, fails), fails)
     return case
 
 
@@ -81,7 +108,8 @@ def main(arguments: list[str]) -> None:
             mismatch = failure(candidate, how)
             return mismatch is not None and mismatch.kind == kind
 
-        print(failure(shrink(case, fails), configuration))
+        short = replace(case, history=case.history[: (found.upto or 0) + 1])
+        print(failure(shrink(short if fails(short) else case, fails), configuration))
         return
     print("passes")
 
