@@ -18,8 +18,7 @@ def stable_hash(value: Any) -> int:
     (True, True)
     """
     if type(value) is int:
-        # spread small numbers: node numbers often share a factor with the number of partitions
-        return (value * 0x9E3779B1 & 0xFFFFFFFF) >> 7
+        return _spread(value)
     if type(value) is str:
         return crc32(value.encode())
     if isinstance(value, float):
@@ -28,8 +27,13 @@ def stable_hash(value: Any) -> int:
         result = 17
         for part in value:
             result = (result * 31 + stable_hash(part)) & 0xFFFFFFFF
-        return result
+        return _spread(result)
     return stable_hash(int(value))
+
+
+def _spread(n: int) -> int:
+    """Numbers often share a factor with the number of partitions, or differ by a constant: mix their bits."""
+    return (n * 0x9E3779B1 & 0xFFFFFFFF) >> 7
 
 
 class Router:

@@ -38,11 +38,12 @@ class Component:
 
     `tables` are numbered the same way on every partition: messages name a table by its number.
     `home` has each relation's table on its owner. `dead` are the variables that died in this transaction:
-    a message that was under way while its variable died is restricted on arrival.
+    a message that was under way while its variable died is restricted on arrival. `limit` is how many tuples a
+    transaction may add; None where the facts are known to have been evaluated before.
     """
 
     def __init__(
-        self, stratum: Stratum, plan: Plan, partition: int, partitions: int, mode: str, limit: int, send: Send
+        self, stratum: Stratum, plan: Plan, partition: int, partitions: int, mode: str, limit: int | None, send: Send
     ) -> None:
         self.stratum = stratum
         self.plan = plan
@@ -196,8 +197,8 @@ class Component:
                 index = table.indexes[rule.left.key]
                 asking = dict.fromkeys(_columns(t, rule.left.key) for t in table.removed)
                 asking.update(self._asked.pop(rule.id, {}))  # some of who asked may be gone again
-                every = range(len(rule.left.key))
-                answers = lookup.forget([k for k in asking if index.find(key_of(every)(k)) is None])
+                as_indexed = key_of(range(len(rule.left.key)))
+                answers = lookup.forget([k for k in asking if index.find(as_indexed(k)) is None])
                 home = self.home[rule.head]
                 for t in answers:
                     self.dead.add(_variable(home.rows[t]))
@@ -237,7 +238,7 @@ class Component:
         if wiring.copies:
             self.copy(wiring, batch)
         self._rounds += 1
-        if self._new > self.limit or self._rounds > ROUNDS:
+        if self.limit is not None and (self._new > self.limit or self._rounds > ROUNDS):
             self._diverged(table, batch)
 
     def _known(self, head: str) -> tuple[Any, Any]:
@@ -268,6 +269,7 @@ class Component:
             on = table.arrive(on)
             if away:
                 self.ships[rule.head].arrive(away)
+                rule.derived += len(away)
         rule.derived += len(on)
         self._new += len(on)
 

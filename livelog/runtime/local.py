@@ -54,7 +54,7 @@ class LocalRuntime:
         plan: Plan,
         partitions: int,
         mode: str,
-        limit: int,
+        limit: int | None,
         seed: int | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
@@ -101,7 +101,6 @@ class LocalRuntime:
                 for worker, share in zip(self.workers, shares, strict=True):
                     worker.apply(share)
                 changes = self._work()
-                self._measure()
             except BaseException:
                 self._roll_back()
                 raise
@@ -119,12 +118,15 @@ class LocalRuntime:
         """Evaluate, and tell the changes."""
         try:
             self._evaluate()
+            self._measure()
             return self._changes()
         except RuleFailure:
             # It may have failed on two tuples that are never there together: one that the transaction brings, and
             # one that it takes away. The program fails only if it does on the new facts alone.
-            self._start_over()
+            tuples = sum(stratum.stats()["tuples"] for worker in self.workers for stratum in worker.strata)
+            self._start_over(None if self._limit is None else self._limit + tuples)
             self._evaluate()
+            self._measure()
             return self._difference()
 
     def _evaluate(self) -> None:
@@ -138,17 +140,17 @@ class LocalRuntime:
                 for worker in self.workers:
                     worker.finish(i)
 
-    def _start_over(self) -> None:
-        """Forget all but the facts, and make them the change to be worked in."""
+    def _start_over(self, limit: int | None = None) -> None:
+        """Forget all but the facts, and make them the change to be worked in, with another limit for once."""
         self._order.clear()
         self._channels.clear()
         for worker in self.workers:
-            worker.reset()
+            worker.reset(limit)
             worker.reload()
 
     def _difference(self) -> dict[str, Sides]:
         """The changes of the views, found by evaluating the facts of the last commit beside this runtime."""
-        former = LocalRuntime(self.plan, 1, self._mode, self._limit)
+        former = LocalRuntime(self.plan, 1, self._mode, None)
         facts = [fact for worker in self.workers for fact in worker.former()]
         former.run([("+", name, t) for name, t, copies in facts for _ in range(copies)])
         changes: dict[str, Sides] = {}

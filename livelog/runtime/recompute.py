@@ -17,12 +17,13 @@ class RecomputeRuntime(LocalRuntime):
     def _evaluate(self) -> None:
         if any(worker.deltas for worker in self.workers):
             for worker in self.workers:
-                worker.reset()
+                worker.reset(self._limit)
                 worker.reload()
             super()._evaluate()
 
     def _work(self) -> dict[str, Sides]:
-        self._evaluate()
+        self._evaluate()  # from scratch: what fails here, fails on the facts as they are
+        self._measure()
         return self._changes()
 
     def _changes(self) -> dict[str, Sides]:

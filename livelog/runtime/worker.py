@@ -29,7 +29,7 @@ class Worker:
     """
 
     def __init__(
-        self, plan: Plan, partition: int, partitions: int, mode: str, limit: int, send: Send
+        self, plan: Plan, partition: int, partitions: int, mode: str, limit: int | None, send: Send
     ) -> None:
         self.plan = plan
         self.partition = partition
@@ -45,15 +45,15 @@ class Worker:
         self.strata: list[Component | Counting] = []
         self._producer: dict[str, Component | Counting] = {}
         self.deltas: dict[str, Delta] = {}
-        self.reset()
+        self.reset(limit)
 
-    def reset(self) -> None:
-        """Empty all state but the facts."""
-        self.strata = [self._stratum(i) for i in range(len(self.plan.strata))]
+    def reset(self, limit: int | None = None) -> None:
+        """Empty all state but the facts. `limit` is what the evaluation that follows may add; None: anything."""
+        self.strata = [self._stratum(i, limit) for i in range(len(self.plan.strata))]
         self._producer = {name: s for s in self.strata for name in s.stratum.relations}
         self.deltas = {}
 
-    def _stratum(self, i: int) -> Component | Counting:
+    def _stratum(self, i: int, limit: int | None) -> Component | Counting:
         stratum = self.plan.strata[i]
 
         def send(destination: int, kind: str, target: int, rows: list[Any]) -> None:
@@ -61,7 +61,7 @@ class Worker:
 
         if stratum.method == "counting":
             return Counting(stratum, self.plan, self.partition, self.partitions, send)
-        return Component(stratum, self.plan, self.partition, self.partitions, self._mode, self._limit, send)
+        return Component(stratum, self.plan, self.partition, self.partitions, self._mode, limit, send)
 
     # --- a transaction ---------------------------------------------------------------------------------------
 
@@ -116,6 +116,9 @@ class Worker:
         """The transaction stands."""
         for table in self.base.values():
             table.commit()
+        for stratum in self.strata:
+            if isinstance(stratum, Component):
+                stratum.limit = self._limit
         self._clock_before = self.clock
         self.deltas = {}
 
