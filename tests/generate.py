@@ -27,7 +27,8 @@ WORK = 40_000  # steps the oracle may take for one state; a program that needs m
 
 
 def draw_history(
-    rng: random.Random, program: ast.Program, pools: dict[str, list[Row]], loaded: list[tuple[str, Row]]
+    rng: random.Random, program: ast.Program, pools: dict[str, list[Row]], loaded: list[tuple[str, Row]],
+    longest: int = 15,
 ) -> tuple[tuple[Operation, ...], ...]:
     """A history over rows of the pools. A model of the base relations tells which rows are there to delete."""
     base = Base(program)
@@ -35,7 +36,7 @@ def draw_history(
         base.insert(name, row)
     expiring = any(program.relations[name].ttl is not None for name in pools)
     history = []
-    for _ in range(rng.randint(4, 15)):
+    for _ in range(rng.randint(4, longest)):
         operations: list[Operation] = []
 
         def do(*new: Operation, into: list[Operation] = operations, model: Base = base) -> None:
@@ -93,7 +94,7 @@ def _replayed(program: ast.Program, loaded: list[tuple[str, Row]], history: list
 
 def complete(
     rng: random.Random, seed: int, lines: list[str], rules: list[RuleText], pools: dict[str, list[Row]],
-    pruned: dict[str, Pruned] | None = None, fallible: bool = False,
+    pruned: dict[str, Pruned] | None = None, fallible: bool = False, longest: int = 15,
 ) -> Case:
     """A case with facts and a history for a drawn program; raises if the program is not acceptable."""
     case = Case(seed, tuple(lines), tuple(rules), (), (), pruned or {})
@@ -109,7 +110,7 @@ def complete(
     if rng.random() < 0.75:
         for name, rows in pools.items():
             loaded.extend((name, row) for row in rows if rng.random() < 0.5)
-    return replace(case, facts=tuple(loaded), history=draw_history(rng, program, pools, loaded))
+    return replace(case, facts=tuple(loaded), history=draw_history(rng, program, pools, loaded, longest))
 
 
 def draw_case(rng: random.Random, seed: int) -> Case:
@@ -147,7 +148,7 @@ def attempt(rng: random.Random, seed: int) -> Case | None:
         if roll < 0.16:
             case = complete(rng, seed, *draw_path(rng))
         elif roll < 0.36:
-            case = complete(rng, seed, *draw_classic(rng))
+            case = complete(rng, seed, *draw_classic(rng), longest=25)
         else:
             case = draw_case(rng, seed)
         if not lively(case, states(case, WORK)):

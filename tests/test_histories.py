@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.cases import Case, states
 from tests.generate import TALLY, cases, generate
 from tests.harness import MATRIX, configurations, run
+from tests.kept import KEPT_CASES
 
 CHUNK = 8  # program-histories per test, so that parallel workers share them out
 
@@ -49,6 +50,15 @@ def test_the_whole_matrix(whole: int) -> None:
         if configuration.interleaving is None and configuration.partitions > 1 and i % 2:
             configuration = replace(configuration, interleaving=whole + i)
         run(case, configuration, expected)
+
+
+@pytest.mark.parametrize("name", KEPT_CASES)
+def test_kept_cases(name: str) -> None:
+    case = KEPT_CASES[name]
+    expected = states(case)
+    for configuration in MATRIX:
+        for interleaving in (None, 1, 2):
+            run(case, replace(configuration, interleaving=interleaving), expected)
 
 
 @settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)

@@ -267,11 +267,12 @@ def test_nobody_is_listed_who_is_gone(mode: str) -> None:
     """Over many tuples that come and go under a variable that stays, its list does not grow."""
     p = Provenance()
     table = Fixpoint("r", ledger(mode, p))
-    stays = p.fresh()
+    stays, also = p.fresh(), p.fresh()
     for i in range(50):
         one, two = p.fresh(), p.fresh()
         table.arrive([((i,), (stays, one))], remote=True)
         table.arrive([((i,), (two,))], remote=True)
+        table.arrive([((i,), (two, also)), ((i,), (one, two, also))], remote=True)  # both are absorbed
         drain(table)
         strike_table(table, {one})
         strike_table(table, {two})

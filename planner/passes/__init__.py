@@ -12,6 +12,7 @@ from planner.passes.name_aggregates import name_aggregates
 from planner.passes.normalise import normalise
 from planner.passes.place import place
 from planner.passes.push_selection import push_selection
+from planner.passes.read_winners import read_winners
 from planner.passes.share import share
 from planner.passes.stratify import stratify
 
@@ -24,6 +25,7 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
     fold_rules,
     push_selection,
     binarise,
+    read_winners,
     share,
     stratify,
     place,
