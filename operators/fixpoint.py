@@ -71,8 +71,7 @@ class Fixpoint:
         """Take in derivations. What the mode passes on is pending and is returned."""
         if not derived:
             return derived
-        if remote:
-            self._mention(derived)
+        arrived = dict.fromkeys(t for t, _ in derived) if remote else {}
         if self.selection is not None:
             derived, dominated = self._select(derived)
             if dominated and (remote or self.ledger.mode != "demand"):
@@ -82,6 +81,9 @@ class Fixpoint:
             self.seen.add([t for t, _ in created])
         self._journal(created)
         self.pending.extend(on)
+        for t in arrived:  # what was absorbed is not listed
+            for v in self._mentioned(t):
+                self.mentions.setdefault(v, {})[t] = None
         return on
 
     def enter(self, new: list[Derivation], filled: bool = False) -> None:
@@ -135,16 +137,6 @@ class Fixpoint:
         """Index a batch that was taken."""
         for index in self.indexes.values():
             index.add([t for t, _ in batch])
-
-    def _mention(self, derived: list[Derivation]) -> None:
-        mentions = self.mentions
-        for t, a in derived:
-            for v in a.support if type(a) is Diagram else a:
-                tuples = mentions.get(v)
-                if tuples is None:
-                    mentions[v] = {t: None}
-                else:
-                    tuples[t] = None
 
     # --- deletion --------------------------------------------------------------------------------------------
 

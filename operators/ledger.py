@@ -207,7 +207,9 @@ class LazyLedger(Ledger):
         if left is None:
             del self.first[t]
             return LOST
-        self.first[t] = left
+        # What was derived from the old annotation may live on in part, and mention what the new one absorbs: the
+        # support must lead deaths there.
+        self.first[t] = Diagram(left.function, (a.support | left.support) - death.dead)
         return REPLACED
 
 

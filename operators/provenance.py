@@ -225,6 +225,12 @@ class Provenance:
             return None
         return Diagram(function, diagram.support - dead)
 
+    def exact_support(self, annotation: Annotation) -> set[int]:
+        """The variables that an annotation depends on. Slow for diagrams: for tests."""
+        if type(annotation) is not Diagram and not _has_diagram(annotation):
+            return support(annotation)
+        return {self._variable_of[name] for name in self.diagram(annotation).function.support}
+
     def implicant(self, annotation: Annotation) -> set[int]:
         """Variables that suffice: one derivation out of those that the annotation stands for.
 

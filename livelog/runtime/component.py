@@ -21,6 +21,7 @@ from operators.fixpoint import Fixpoint
 from operators.join import PipelinedHashJoin, Projection
 from operators.kernels import key_of
 from operators.ledger import Derivation
+from operators.minship import MinShip
 from operators.partition import Router
 from operators.provenance import Annotation, Diagram, Provenance
 from planner.plan import BROADCAST, Input, Plan, Stratum
@@ -312,6 +313,20 @@ class Component:
     def derivation(self, relation: str, t: Tuple) -> set[int]:
         """The variables of one derivation of a tuple that this partition owns."""
         return self.provenance.implicant(self.home[relation].rows[t])
+
+    def variables(self) -> set[int]:
+        """The variables of the tuples that have one of their own here."""
+        return {_variable(a) for name in self.home if name not in self.rules for a in self.home[name].rows.values()}
+
+    def mentioned(self) -> set[int]:
+        """The variables that some annotation here depends on. Slow: for tests."""
+        found: set[int] = set()
+        holders: list[Fixpoint | MinShip] = [*self.tables, *self.ships.values()]
+        for holder in holders:
+            for kept in [holder.ledger] + ([holder.selection.held] if holder.selection is not None else []):
+                for annotation in (*kept.first.values(), *kept.rest.values()):
+                    found |= self.provenance.exact_support(annotation)
+        return found
 
     def named(self, variables: set[int]) -> list[tuple[str, Tuple]]:
         """The tuples behind variables that this partition handed out. O(tuples with variables of their own)."""

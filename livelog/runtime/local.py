@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from livelog.runtime.component import Component
 from livelog.runtime.frames import decode, encode
 from livelog.runtime.worker import Operation, Worker
 from operators.errors import Outgrown, RuleFailure
@@ -214,7 +215,13 @@ class LocalRuntime:
         return self.workers[self._owners[relation](t)].has(relation, t)
 
     def check(self) -> None:
-        """Assert the invariants of all partitions, and that every tuple is with its owner."""
+        """Assert the invariants of all partitions, that every tuple is with its owner, and that nothing rests on
+        a variable that is dead."""
+        for i in range(len(self.plan.strata)):
+            components = [w.strata[i] for w in self.workers if isinstance(w.strata[i], Component)]
+            alive = {v for c in components for v in c.variables()}  # type: ignore[union-attr]
+            for c in components:
+                assert c.mentioned() <= alive, f"stratum {i}: a dead variable is mentioned"  # type: ignore[union-attr]
         for worker in self.workers:
             worker.check()
             for name in self.plan.relations:
