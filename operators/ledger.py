@@ -51,6 +51,11 @@ class Death:
             self._killer = self.provenance.killer(self.dead)
         return self.provenance.restrict(diagram, self.dead, self._killer)
 
+    def over(self) -> None:
+        """Let go of the annotations: a traceback that refers to this must not keep them."""
+        self.kept.clear()
+        self._killer = None
+
     def fell(self, annotation: Annotation) -> None:
         self.ids.add(id(annotation))
         self.kept.append(annotation)

@@ -35,8 +35,14 @@ class Mourning:
 
         `gone` are the tuples of this partition whose own variables they are.
         """
+        death = Death(died, self._component.provenance)
+        try:
+            self._kill(death, gone)
+        finally:
+            death.over()
+
+    def _kill(self, death: Death, gone: list[tuple[Fixpoint, Tuple]]) -> None:
         c = self._component
-        death = Death(died, c.provenance)
         lost: dict[int, list[Tuple]] = {}
         replaced: dict[int, list[Tuple]] = {}
         self._walk(death, gone, lost, replaced)
