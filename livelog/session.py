@@ -320,7 +320,8 @@ class Session:
     def close(self) -> None:
         """Let go of all state. A closed session cannot be used any more."""
         self._closed = True
-        self._runtime.workers.clear()
+        self._runtime.close()
+        self._whole = None
 
     def _alive(self) -> None:
         if self._closed:

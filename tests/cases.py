@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import datalog
@@ -119,6 +119,13 @@ def states(case: Case, work: int = 5_000_000) -> list[State]:
         except OracleError:
             result.append(State(result[-1].relations, base.clock, failed=True))
     return result
+
+
+def succeeding(case: Case) -> Case:
+    """The case without the transactions that fail."""
+    after = states(case)[1:]
+    kept = tuple(part for part, state in zip(case.history, after, strict=True) if not state.failed)
+    return replace(case, history=kept)
 
 
 def monotone(case: Case) -> bool:

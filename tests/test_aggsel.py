@@ -14,7 +14,8 @@ from operators.ledger import LOST, Death, ledger
 from operators.minship import MinShip
 from operators.provenance import Provenance
 from tests.derivations import Cubes, minimal, restricted
-from tests.test_ledger import MODES, drain, draw_cube, kept, listed, strike_table
+from tests.test_fixpoint import drain, listed, strike_table
+from tests.test_ledger import MODES, draw_cube, kept
 
 Row = tuple[Any, ...]
 CHEAP = ((1, "min"),)

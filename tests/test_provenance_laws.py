@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.cases import Case, monotone, program_of
+from tests.cases import Case, monotone, program_of, succeeding
 from tests.generate import generate
 from tests.harness import METHODS, Configuration, apply, difference
-from tests.oracle import Base, Row, evaluate
+from tests.oracle import Base, OracleError, Row, evaluate
 
 ABSORBING = [method for method in METHODS if method[0] == "absorption"]
 
@@ -46,7 +46,7 @@ def replayed(case: Case, configuration: Configuration) -> Any:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("method", ABSORBING, ids="-".join)
 def test_the_facts_of_an_explanation_derive_the_row(seed: int, method: tuple[str, str]) -> None:
-    case, rng = generate(seed), random.Random(seed)
+    case, rng = succeeding(generate(seed)), random.Random(seed)
     program = program_of(case.text)
     held = final_base(case).facts()
     with replayed(case, Configuration(*method, partitions=rng.choice([1, 2]), interleaving=seed)) as session:
@@ -65,14 +65,17 @@ def test_the_facts_of_an_explanation_derive_the_row(seed: int, method: tuple[str
 @pytest.mark.parametrize("seed", range(200, 212))
 @pytest.mark.parametrize("method", METHODS, ids="-".join)
 def test_deleting_a_tuple_is_evaluation_without_it(seed: int, method: tuple[str, str]) -> None:
-    case, rng = generate(seed), random.Random(seed)
+    case, rng = succeeding(generate(seed)), random.Random(seed)
     program, reference = program_of(case.text), program_of(case.reference)
     base = final_base(case)
     everything = [(name, row) for name, rows in base.copies.items() for row in sorted(rows, key=repr)]
     for name, row in rng.sample(everything, min(4, len(everything))):
         left = base.copy()
         left.delete(name, row)
-        expected = evaluate(reference, left.facts())
+        try:
+            expected = evaluate(reference, left.facts())
+        except OracleError:  # a rule fails without the tuple: nothing to compare
+            continue
         with replayed(case, Configuration(*method, partitions=rng.choice([1, 3]), interleaving=seed)) as session:
             with session.transaction() as transaction:
                 transaction.delete(name, row)

@@ -61,7 +61,7 @@ class Component:
         self.lookups = network.lookups
         self.routers = {name: Router(plan.relations[name].partition, partitions) for name in self.home}
         self.mourning = Mourning(self)
-        weakref.finalize(self, network.clear)
+        self.clear = weakref.finalize(self, network.clear)  # for a component that is never cleared by hand
         self._weights: dict[str, dict[Tuple, int]] = {}
         self._asked: dict[str, dict[Tuple, None]] = {}  # by rule, the keys asked about in this transaction
         self._outgoing = network.outgoing

@@ -256,6 +256,13 @@ class Counting:
         delta = self.counts.net(self.relation.weighted)
         return {self.name: delta} if delta else {}
 
+    def clear(self) -> None:
+        """Let go of all state."""
+        self.counts = Counts()
+        self._tables.clear()
+        self._groups.clear()
+        self._lookups.clear()
+
     # --- looking in ------------------------------------------------------------------------------------------
 
     def stats(self) -> dict[str, int]:

@@ -49,9 +49,15 @@ class Worker:
 
     def reset(self, limit: int | None = None) -> None:
         """Empty all state but the facts. `limit` is what the evaluation that follows may add; None: anything."""
+        self.clear()
         self.strata = [self._stratum(i, limit) for i in range(len(self.plan.strata))]
         self._producer = {name: s for s in self.strata for name in s.stratum.relations}
         self.deltas = {}
+
+    def clear(self) -> None:
+        """Let go of the strata's state at once, without waiting for the collector."""
+        for stratum in self.strata:
+            stratum.clear()
 
     def _stratum(self, i: int, limit: int | None) -> Component | Counting:
         stratum = self.plan.strata[i]
