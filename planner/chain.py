@@ -133,7 +133,8 @@ class Chain:
         sides = []
         for side, part in enumerate((left, right)):
             names = [self._name(pair[side]) for pair in pairs]
-            sides.append((self.with_columns(part, [n for n in names if n not in part.variables]), names))
+            # all of them: a plain column that nobody else reads would be projected away beside a computed one
+            sides.append((part if set(names) <= set(part.variables) else self.with_columns(part, names), names))
         (left, a), (right, b) = sides
         return (left, right), [(left.variables.index(m), right.variables.index(n)) for m, n in zip(a, b, strict=True)]
 
