@@ -114,6 +114,8 @@ def compare(case: Case, state: State, session: Any, total: dict[str, set[Row]], 
         expected = case.pruned[view].winners(state.relations[view])
         if found := difference(expected, set(session._runtime.rows(view))):
             problems.append(f"the winners of {view} are wrong\n{found}")
+        if case.reference == case.text and (found := difference(state.relations[view], set(session[view]))):
+            problems.append(f"{view} is wrong, asked for by name\n{found}")
     return "\n".join(problems)
 
 

@@ -149,6 +149,9 @@ class _Evaluator:
         return self.apply_aggregate(node.function, values, node.type)
 
     def apply_aggregate(self, function: str, values: list[tuple[Any, int]], type_: str | None) -> Any:
+        own = self.program.aggregates.get(function)
+        if own is not None:
+            return own([value for value, n in values for _ in range(n)])
         return aggregate(function, values, type_)
 
     # -- bodies

@@ -61,7 +61,7 @@ def test_kept_cases(name: str) -> None:
             run(case, replace(configuration, interleaving=interleaving), expected)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
 @given(case=cases())
 def test_with_hypothesis(case: Case) -> None:
     expected = states(case)

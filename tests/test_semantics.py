@@ -491,3 +491,21 @@ def test_a_function_that_goes_on_failing_loses_nothing(start: Open) -> None:
     down = False
     assert list(session["h"]) == [(1, 2), (2, 3)]
     assert insert(session, "l", (4,)).changes["h"].inserted == [(4, 5)]
+
+
+def test_operations_without_effect_are_counted(start: Open) -> None:
+    session = start("r(x) :- b(x).", b=[(1,)])
+    delete(session, "b", (7,), (7,))
+    insert(session, "b", (1,))
+    stats = session.stats()
+    assert (stats.ignored_inserts, stats.ignored_deletes) == (1, 2)
+
+
+def test_registered_aggregates(start: Open) -> None:
+    def middle(values: list[Any]) -> Any:
+        return sorted(values)[len(values) // 2]
+
+    session = start("r(middle<x>) :- b(x).", b=[(1,), (5,), (9,)], aggregates={"middle": middle})
+    assert list(session["r"]) == [(5,)]
+    changes = delete(session, "b", (1,)).changes["r"]
+    assert changes.inserted == [(9,)] and changes.deleted == [(5,)]

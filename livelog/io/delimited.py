@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from datalog.ast import Relation
 from datalog.errors import FactProblem
-from livelog.io.columns import BadValue, convert_column
+from livelog.io.columns import BadValue, convert_column, infer_type
 from livelog.io.forms import Form
 from livelog.io.problems import line_problem
 
@@ -184,7 +184,10 @@ def _converted(
     """One column as values, or the problem with the first of its texts that is no value."""
     column = relation.columns[index]
     try:
-        return convert_column(texts, column.type, memo)
+        kind = column.type
+        if kind == "any" and column.numeric and infer_type(texts) not in ("number", "float"):
+            kind = "float" if any("." in text for text in texts) else "number"  # a rule computes with it
+        return convert_column(texts, kind, memo)
     except BadValue as bad:
         number = lines[bad.row]
         text = _line(path, number)
