@@ -1,6 +1,6 @@
 """Every program of `tests/errors/run` is fine by itself and fails on its facts, with exactly the text beside it.
 
-After a deliberate change of a message: `LIVELOG_UPDATE_GOLDEN=1 pytest tests/test_run_errors.py`, and read what changed.
+After a deliberate change of a message: `LIVELOG_UPDATE_GOLDEN=1 pytest tests/test_run_errors.py`, and read it.
 """
 
 from __future__ import annotations
