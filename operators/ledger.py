@@ -110,6 +110,17 @@ class Ledger:
             self.rest[t] = left
         return left
 
+    def _take_over(self, t: Tuple, left: Diagram | None, waiting: Diagram | None) -> str:
+        """The first annotation of a tuple fell: what is left of it and what waited take its place, if anything."""
+        if waiting is not None:
+            del self.rest[t]
+            left = waiting if left is None else self.provenance.disjunction(left, waiting)
+        if left is None:
+            del self.first[t]
+            return LOST
+        self.first[t] = left
+        return REPLACED
+
     def clear(self) -> None:
         """Forget everything."""
         self.first.clear()
@@ -168,14 +179,7 @@ class DemandLedger(Ledger):
         if not touched:
             return None
         death.fell(a)
-        if waiting is not None:
-            del self.rest[t]
-            left = waiting if left is None else self.provenance.disjunction(left, waiting)
-        if left is None:
-            del self.first[t]
-            return LOST
-        self.first[t] = left
-        return REPLACED
+        return self._take_over(t, left, waiting)
 
 
 class LazyLedger(Ledger):
@@ -206,16 +210,13 @@ class LazyLedger(Ledger):
         waiting = self._strike_rest(t, death)
         if left is a:
             return None
-        if waiting is not None:
-            del self.rest[t]
-            left = waiting if left is None else self.provenance.disjunction(left, waiting)
-        if left is None:
-            del self.first[t]
-            return LOST
-        # What was derived from the old annotation may live on in part, and mention what the new one absorbs: the
-        # support must lead deaths there.
-        self.first[t] = Diagram(left.function, (a.support | left.support) - death.dead)
-        return REPLACED
+        outcome = self._take_over(t, left, waiting)
+        if outcome == REPLACED:
+            # What was derived from the old annotation may live on in part, and mention what the new one absorbs: the
+            # support must lead deaths there.
+            new = self.provenance.diagram(self.first[t])
+            self.first[t] = Diagram(new.function, (a.support | new.support) - death.dead)
+        return outcome
 
 
 class EagerLedger(Ledger):
@@ -248,13 +249,7 @@ class EagerLedger(Ledger):
             return None
         assert type(a) is Diagram
         left = death.restrict(a)
-        if left is a:
-            return None
-        if left is None:
-            del self.first[t]
-            return LOST
-        self.first[t] = left
-        return REPLACED
+        return None if left is a else self._take_over(t, left, None)
 
 
 _MODES = {"demand": DemandLedger, "lazy": LazyLedger, "eager": EagerLedger}

@@ -128,6 +128,23 @@ def test_a_tuple_that_comes_and_goes_is_no_change() -> None:
     assert table.stats() == {"tuples": 1, "waiting": 0, "held": 0}
 
 
+def test_a_lost_tuple_that_is_back_stays_in_the_indexes() -> None:
+    p = Provenance()
+    table = Fixpoint("r", ledger("demand", p))
+    index = table.index((0,))
+    table.arrive([(A, (1,)), (B, (2,))], remote=True)
+    drain(table)
+    death = Death({1, 2}, p)
+    assert [table.strike(t, death) for t in (A, B)] == [LOST, LOST]
+    assert index.find("a") and index.find("b"), "until they are swept, searches walk over them"
+    table.ledger.first[A] = ((3,), (4,))  # found again
+    table.enter([(A, table.rows[A])])
+    table.sweep([A, B])
+    assert index.find("a") and index.find("b") is None
+    drain(table)
+    assert table.net() == ([A], []), "this is its first transaction"
+
+
 def test_a_table_without_a_journal_tells_nothing() -> None:
     table = Fixpoint("r", ledger("demand", Provenance()), journal=False)
     table.arrive([(A, (1,))], remote=True)

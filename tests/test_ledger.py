@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from operators.ledger import LOST, REPLACED, Death, Ledger, ledger
-from operators.provenance import Provenance
+from operators.provenance import Provenance, support
 from tests.derivations import Cubes, derivations, minimal, restricted
 
 MODES = ("demand", "lazy", "eager")
@@ -105,6 +105,18 @@ def test_the_waiting_ones_take_over_together() -> None:
     assert derivations(book.provenance, book.first[A]) == minimal([{2}, {3}]) and not book.rest
     assert bury(book, {2}) == {A: REPLACED}
     assert bury(book, {3}) == {A: LOST}
+
+
+def test_the_support_still_leads_to_what_rested_on_the_old_annotation() -> None:
+    """What takes over may absorb what is left; but others were derived from what is left, and mention all of it."""
+    book = ledger("lazy", Provenance())
+    p = book.provenance
+    merged = p.disjunction(p.diagram((1,)), p.diagram((2, 3)))
+    book.offer([(A, merged), (A, (3,))])
+    assert bury(book, {1}) == {A: REPLACED}
+    assert derivations(p, book.first[A]) == minimal([{3}])
+    assert support(book.first[A]) == {2, 3}
+    assert bury(book, {2}) == {A: REPLACED}, "so that the death of 2 is followed from here"
 
 
 def test_a_death_among_the_waiting_leaves_the_first_alone() -> None:

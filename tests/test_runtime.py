@@ -129,6 +129,84 @@ def test_another_partitions_derivation_takes_over_in_demand_mode(monkeypatch: py
         assert outcomes["lost"] > 0
 
 
+COPIED = """
+.decl a(x: number, y: number)
+.decl b(x: number, z: number)
+.decl c(z: number, y: number)
+.decl s(y: number, w: number)
+.decl back(x: number)
+p(x, y) :- a(x, y).
+p(x, y) :- b(x, z), c(z, y).
+p(x, y) :- r(x, y), back(x).
+r(x, w) :- p(x, y), s(y, w).
+"""
+
+
+@pytest.mark.parametrize("ship", SHIPS)
+def test_copies_are_told_who_took_over(ship: str) -> None:
+    """A tuple has a derivation at home and one from elsewhere. The first dies, and a copy must hear of the second:
+    it knew only of the first, and others rest on the copy."""
+    keys = range(20)
+    with livelog.open(program_of(COPIED), partitions=4, ship=ship, seed=1) as session:
+        for facts in (
+            {"a": [(k, 100 + k) for k in keys], "s": [(100 + k, 300 + k) for k in keys]},
+            {"b": [(k, 200 + k) for k in keys], "c": [(200 + k, 100 + k) for k in keys]},
+        ):
+            with session.transaction() as tx:
+                for relation, rows in facts.items():
+                    for row in rows:
+                        tx.insert(relation, row)
+        before = list(session["r"])
+        assert before == [(k, 300 + k) for k in keys]
+        with session.transaction() as tx:
+            for k in keys:
+                tx.delete("a", (k, 100 + k))
+        assert not tx.changes and list(session["r"]) == before
+        session.check()
+        with session.transaction() as tx:
+            for k in keys:
+                tx.delete("b", (k, 200 + k))
+        assert tx.changes["r"].deleted == before
+        session.check()
+
+
+HELD = """
+.decl base(x: number, c: number)
+.decl hop(x: number, z: number, d: number)
+.decl far(z: number, e: number)
+.decl step(z: number, x: number, e: number)
+path(x, c) :- base(x, c).
+path(x, c) :- hop(x, z, d), far(z, e), c = d + e.
+path(x, c) :- path(z, d), step(z, x, e), c = d + e.
+best(x, min<c>) :- path(x, c).
+"""
+
+
+@pytest.mark.parametrize("ship", SHIPS)
+def test_what_was_held_takes_over_with_all_its_derivations(ship: str) -> None:
+    """A dominated tuple is held with derivations from two senders. The best one dies, then one sender's, then the
+    other's: neither sends again what it relies on the owner to have."""
+    keys = range(12)
+    with livelog.open(program_of(HELD), partitions=4, ship=ship, seed=1) as session:
+        selection = session.plan.relations["path"].selection
+        assert selection is not None and selection.values == ((1, "min"),)
+        with session.transaction() as tx:
+            for k in keys:
+                tx.insert("base", (k, 1))
+        with session.transaction() as tx:
+            for k in keys:
+                for z, d in ((100 + k, 3), (200 + k, 2)):
+                    tx.insert("hop", (k, z, d))
+                    tx.insert("far", (z, 7 - d))
+        assert not tx.changes
+        for relation, row, cost in (("base", (1,), 7), ("hop", (100, 3), 7), ("hop", (200, 2), None)):
+            with session.transaction() as tx:
+                for k in keys:
+                    tx.delete(relation, (k, row[0] + k, row[1]) if relation == "hop" else (k, *row))
+            assert list(session["best"]) == ([] if cost is None else [(k, cost) for k in keys])
+            session.check()
+
+
 # --- what remains --------------------------------------------------------------------------------------------
 
 
