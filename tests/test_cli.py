@@ -302,6 +302,8 @@ def test_interrupt(place: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "livelog", "run", "reach.dl", "-F", "data", "--updates", "-"],
         env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # a test run in the background inherits that the signal is ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert process.stdout is not None
     process.stdout.readline()  # it is up, and waits for updates

@@ -220,9 +220,11 @@ class Terminal:
     def _own_terminal() -> None:
         # Ctrl-C reaches the process only if this is its controlling terminal.
         import fcntl
+        import signal
         import termios
 
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a test run in the background inherits that it is ignored
 
     def send(self, text: str) -> None:
         os.write(self.master, text.encode())
