@@ -14,8 +14,8 @@ from typing import Any
 
 import topologies
 from bench.cost_loop import CostLink, CostLoop
-from bench.harness import Bar, Result, Stopwatch, finish, progress, settle, typical
-from bench.programs import MIN_COST, delete, engine, insert_all
+from bench.harness import Bar, Result, finish, progress, typical
+from bench.programs import MIN_COST, delete, engine, insert_all, time_engine, time_loop
 from bench.reach import SEED, SIZES
 
 REPETITIONS = {100: 9, 400: 3}
@@ -44,30 +44,6 @@ def assert_equal_results(links: list[CostLink], victims: list[CostLink]) -> None
                 assert set(session["minCost"]) == loop.rows()
 
 
-def time_engine(links: list[CostLink], victims: list[CostLink]) -> tuple[float, list[float]]:
-    """Seconds to load, seconds of each deletion."""
-    load, deletions = Stopwatch(), Stopwatch()
-    with settle(), engine(MIN_COST) as session:
-        with load:
-            insert_all(session, links)
-        for link in victims:
-            with deletions:
-                delete(session, "minCost", link)
-    return load.laps[0], deletions.laps
-
-
-def time_loop(links: list[CostLink], victims: list[CostLink]) -> tuple[float, list[float]]:
-    load, deletions = Stopwatch(), Stopwatch()
-    with settle():
-        loop = CostLoop()
-        with load:
-            loop.load(links)
-        for link in victims:
-            with deletions:
-                loop.delete(link)
-    return load.laps[0], deletions.laps
-
-
 def run() -> Result:
     bars: list[Bar] = []
     rows: list[dict[str, Any]] = []
@@ -78,8 +54,8 @@ def run() -> Result:
         runs: dict[str, list[tuple[float, list[float]]]] = {"engine": [], "loop": []}
         for repetition in range(REPETITIONS[nodes]):
             progress(f"{nodes} nodes: run {repetition + 1} of {REPETITIONS[nodes]}")
-            runs["engine"].append(time_engine(links, victims))
-            runs["loop"].append(time_loop(links, victims))
+            runs["engine"].append(time_engine(MIN_COST, "minCost", links, victims))
+            runs["loop"].append(time_loop(CostLoop(), links, victims))
         load = {who: statistics.median(run[0] for run in each) for who, each in runs.items()}
         deletion = {who: statistics.mean(typical([run[1] for run in each])) for who, each in runs.items()}
         bars.append(Bar(f"load, {nodes} nodes, engine / loop", load["engine"] / load["loop"], BAR))

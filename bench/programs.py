@@ -1,14 +1,15 @@
-"""The programs that are timed, and the engine as the benchmarks use it."""
+"""The programs that are timed, and how the engine and the loops beside it are put to work."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import datalog
 import livelog
+from bench.harness import Stopwatch, settle
 
-__all__ = ["MIN_COST", "REACHABLE", "delete", "engine", "insert_all"]
+__all__ = ["MIN_COST", "REACHABLE", "delete", "engine", "insert_all", "time_engine", "time_loop"]
 
 REACHABLE = """
     reachable(x, y) :- link(x, y).
@@ -42,3 +43,35 @@ def delete(session: livelog.Session, view: str, row: tuple[Any, ...]) -> livelog
     changes = tx.changes[view]
     changes.deleted  # noqa: B018  (sorted on first use: part of the price)
     return changes
+
+
+class Loop(Protocol):
+    """A loop that was written by hand for one program."""
+
+    def load(self, links: Iterable[Any]) -> None: ...
+
+    def delete(self, link: Any) -> Any: ...
+
+
+def time_engine(program: str, view: str, links: list[Any], victims: list[Any]) -> tuple[float, list[float]]:
+    """Seconds to load, seconds of each deletion. Making the session (parse, check, plan) is not part of either."""
+    load, deletions = Stopwatch(), Stopwatch()
+    with settle(), engine(program) as session:
+        with load:
+            insert_all(session, links)
+        for link in victims:
+            with deletions:
+                delete(session, view, link)
+    return load.laps[0], deletions.laps
+
+
+def time_loop(loop: Loop, links: list[Any], victims: list[Any]) -> tuple[float, list[float]]:
+    """The same of a loop that is still empty."""
+    load, deletions = Stopwatch(), Stopwatch()
+    with settle():
+        with load:
+            loop.load(links)
+        for link in victims:
+            with deletions:
+                loop.delete(link)
+    return load.laps[0], deletions.laps

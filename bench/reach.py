@@ -15,8 +15,8 @@ from typing import Any
 
 import topologies
 from bench.hand_loop import HandLoop, Link
-from bench.harness import Bar, Result, Stopwatch, finish, progress, settle, typical
-from bench.programs import REACHABLE, delete, engine, insert_all
+from bench.harness import Bar, Result, finish, progress, typical
+from bench.programs import REACHABLE, delete, engine, insert_all, time_engine, time_loop
 
 SEED = 1
 SIZES = {100: 394, 400: 1578}
@@ -48,30 +48,6 @@ def assert_equal_results(links: list[Link], victims: list[Link]) -> None:
                 assert set(session["reachable"]) == loop.view.keys()
 
 
-def time_engine(links: list[Link], victims: list[Link]) -> tuple[float, list[float]]:
-    """Seconds to load, seconds of each deletion. Making the session (parse, check, plan) is not part of either."""
-    load, deletions = Stopwatch(), Stopwatch()
-    with settle(), engine(REACHABLE) as session:
-        with load:
-            insert_all(session, links)
-        for link in victims:
-            with deletions:
-                delete(session, "reachable", link)
-    return load.laps[0], deletions.laps
-
-
-def time_loop(links: list[Link], victims: list[Link]) -> tuple[float, list[float]]:
-    load, deletions = Stopwatch(), Stopwatch()
-    with settle():
-        loop = HandLoop()
-        with load:
-            loop.load(links)
-        for link in victims:
-            with deletions:
-                loop.delete(link)
-    return load.laps[0], deletions.laps
-
-
 def compare(nodes: int) -> tuple[list[Bar], list[dict[str, Any]]]:
     """One size: equal results first, then the two in turns, so that both see the same moods of the machine."""
     links, victims = workload(nodes)
@@ -80,8 +56,8 @@ def compare(nodes: int) -> tuple[list[Bar], list[dict[str, Any]]]:
     runs: dict[str, list[tuple[float, list[float]]]] = {"engine": [], "loop": []}
     for repetition in range(REPETITIONS[nodes]):
         progress(f"{nodes} nodes: run {repetition + 1} of {REPETITIONS[nodes]}")
-        runs["engine"].append(time_engine(links, victims))
-        runs["loop"].append(time_loop(links, victims))
+        runs["engine"].append(time_engine(REACHABLE, "reachable", links, victims))
+        runs["loop"].append(time_loop(HandLoop(), links, victims))
     figures = {
         who: {
             "load": statistics.median(load for load, _ in each),

@@ -42,6 +42,8 @@ class GroupBy:
         """Let contributions in or take them out. O(1) each, O(log n) for min and max of large groups."""
         width, groups, before = self._width, self._groups, self._before
         for row, weight in contributions:
+            if not weight:  # a batch that gave and took the same
+                continue
             g = row[:width]
             states = groups.get(g)
             if g not in before:

@@ -26,7 +26,7 @@ try:
 except ImportError:  # wheels without CUDD: the pure Python diagrams have the same interface
     from dd import autoref as _bdd
 
-# Estimates, not limits. CUDD's own are made for one large problem and take 30 ms to set up; there is a manager for
+# Estimates, not limits. CUDD's own are made for one large problem and are slow to set up; there is a manager for
 # every recursive component on every partition here.
 _ESTIMATES = {"memory_estimate": 2**28, "initial_cache_size": 2**12}
 
@@ -112,7 +112,7 @@ class Provenance:
         if self._manager is None:
             estimates = _ESTIMATES if self._module.__name__ == "dd.cudd" else {}
             self._manager = self._module.BDD(**estimates)
-            # dynamic reordering is on by default and costs a thousand times what it saves here
+            # dynamic reordering is on by default and costs far more than it saves here
             self._manager.configure(reordering=False)
         return self._manager
 

@@ -46,10 +46,7 @@ class FactFile:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Millions of new tuples and no garbage: the cycle collector would only walk over them again and again.
-
-    It took more than half of the time for a file of a million rows.
-    """
+    """Millions of new tuples and no garbage: the cycle collector would only walk over them again and again."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -35,8 +35,8 @@ def _without_collections() -> Iterator[list[int]]:
     """No work for the cycle collector: a transaction makes no cycles, and what it leaves behind is there to stay.
 
     After a large one (the caller says how large by appending to the list), freezing and unfreezing moves everything
-    to the oldest generation without the walk that would come otherwise; it was a sixth of the time of a load. It
-    also makes the collector start counting anew, so small transactions must not do it, or it would never run.
+    to the oldest generation without the walk over all of it that would come otherwise. It also makes the collector
+    start counting anew, so small transactions must not do it, or it would never run.
     """
     sizes: list[int] = []
     if not gc.isenabled():
