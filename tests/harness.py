@@ -129,7 +129,7 @@ def run(case: Case, configuration: Configuration, expected: list[State] | None =
     def fail(kind: str, what: str, upto: int) -> None:
         text = (
             f"{what}\n{configuration}\n{case.show(upto)}\n"
-            f"reproduce with: pytest tests/test_histories.py --seed {case.seed}"
+            + (f"reproduce with: pytest tests/test_histories.py --seed {case.seed}" if case.seed >= 0 else "")
         )
         raise Mismatch(kind, text, upto)
 
