@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
+from itertools import islice, pairwise
+from typing import Any
 
 import networkx as nx
 import pytest
@@ -26,7 +29,8 @@ METHODS = [
 
 def picture(graph: nx.Graph) -> tuple[object, object]:
     """Everything there is in a graph, for comparison."""
-    return sorted(graph.nodes(data=True)), sorted((*sorted((a, b)), d) for a, b, d in graph.edges(data=True))
+    edges = [(*((a, b) if graph.is_directed() else sorted((a, b))), data) for a, b, data in graph.edges(data=True)]
+    return sorted(graph.nodes(data=True)), sorted(edges, key=lambda edge: edge[:2])
 
 
 def domains(graph: nx.Graph) -> dict[str, list[int]]:
@@ -280,3 +284,186 @@ def test_bad_sizes() -> None:
         topologies.sparse(100, links=196)
     with pytest.raises(ValueError, match="at most 12 links, got 14"):
         topologies.dense(4, links=14)
+
+
+# --- sensors -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("sensors", [5, 7, 36, 100, 250])
+def test_sensor_grid(sensors: int, jitter: float) -> None:
+    grid = topologies.sensor_grid(sensors, jitter=jitter, near=20, seed=sensors)
+    place = dict(grid.nodes(data="pos"))
+    assert len(grid) == sensors
+    assert all(isinstance(x, int) and 0 <= x < 100 for point in place.values() for x in point)
+    regions = grid.graph["regions"]
+    assert len(regions) == len(set(regions.values())) == 5
+    assert {node: region for node, region in grid.nodes(data="region") if region} == {n: r for r, n in regions.items()}
+    state = dict(grid.nodes(data="triggered"))
+    assert all(state[node] for node in regions.values())
+    assert sum(state.values()) == 5 + round((sensors - 5) / 2)
+    near = {frozenset((a, b)) for a in grid for b in grid if a < b and math.dist(place[a], place[b]) < 20}
+    assert {frozenset(edge) for edge in grid.edges} == near
+    assert picture(grid) == picture(topologies.sensor_grid(sensors, jitter=jitter, near=20, seed=sensors))
+
+
+def test_a_regular_grid_has_its_spacing() -> None:
+    for spacing, side in [(10, 10), (20, 5), (30, 3), (100, 1)]:
+        grid = topologies.sensor_grid(spacing=spacing, seeds=1, seed=1)
+        assert len(grid) == side * side
+        for axis in (0, 1):
+            rows = sorted({point[axis] for _, point in grid.nodes(data="pos")})
+            assert len(rows) == side
+            assert all(abs(b - a - 100 / side) < 1.01 for a, b in pairwise(rows))
+    assert sorted(dict(topologies.sensor_grid(seed=1).nodes(data="pos")).values()) == [
+        (x, y) for x in range(5, 100, 10) for y in range(5, 100, 10)]
+
+
+def test_jittered_sensors_stay_near_their_cells() -> None:
+    regular = dict(topologies.sensor_grid(seed=1).nodes(data="pos"))
+    moved = dict(topologies.sensor_grid(jitter=0.5, seed=1).nodes(data="pos"))
+    offsets = [b - a for node in regular for a, b in zip(regular[node], moved[node], strict=True)]
+    assert all(abs(offset) <= 5 for offset in offsets) and len(set(offsets)) > 5
+    assert abs(statistics.mean(offsets)) < 1.5
+
+
+def test_trigger_state_of_sensors() -> None:
+    for share, count in [(0, 5), (1, 100)]:
+        assert sum(dict(topologies.sensor_grid(triggered=share, seed=1).nodes(data="triggered")).values()) == count
+    one = topologies.sensor_grid(1, seeds=0, triggered=0, seed=1)
+    assert len(one) == 1 and not one.edges and topologies.facts(one, {"isTriggered": 1}) == {"isTriggered": []}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sensors": 0}, "takes 1 to 10000 sensors, got 0"),
+        ({"sensors": 9, "spacing": 10}, "not both"),
+        ({"spacing": 0}, "between 1 and 100 m, got 0"),
+        ({"spacing": 101}, "between 1 and 100 m"),
+        ({"jitter": 2}, "jitter is a share between 0 and 1, got 2"),
+        ({"triggered": -1}, "triggered is a share between 0 and 1"),
+        ({"sensors": 4}, "4 sensors cannot be the seeds of 5 regions"),
+        ({"field": 0}, "at least 1 m wide"),
+    ],
+)
+def test_bad_sensor_grids(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        topologies.sensor_grid(**arguments)
+
+
+# --- networks by name, and their facts -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", topologies.NETWORKS)
+def test_networks_by_name(name: str) -> None:
+    graph = topologies.network(name, seed=1)
+    assert len(graph) == {"ts20": 20, "ts600": 600, "ts1000": 1000}.get(name, 100)
+    assert picture(graph) == picture(topologies.network(name, seed=1))
+    assert picture(graph) != picture(topologies.network(name, seed=2))
+    if name in topologies.PRESETS:
+        assert picture(graph) == picture(topologies.PRESETS[name](1))
+        with pytest.raises(ValueError, match=f"{name} has a fixed number of nodes"):
+            topologies.network(name, nodes=50)
+    else:
+        for nodes in (1, 3, 50):
+            assert len(topologies.network(name, nodes=nodes, seed=1)) == nodes
+
+
+@pytest.mark.parametrize(("density", "links"), [("dense", 4), ("sparse", 2)])
+@pytest.mark.parametrize("name", ["ts20", "ts100", "transit-stub"])
+def test_networks_with_a_density(name: str, density: str, links: int) -> None:
+    graph = topologies.network(name, density=density, seed=1)
+    assert len(topologies.pairs(graph)) == links * len(graph) and nx.is_connected(graph)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("ring", {}, "unknown network 'ring': choose ts20, .*sensor-grid or a file that ends in .alt, .gb, .graphml"),
+        ("ts100", {"density": "thick"}, "unknown density 'thick': choose dense or sparse"),
+        ("sensor-grid", {"density": "dense"}, "only a transit-stub network can be made dense, and sensor-grid is none"),
+        ("nowhere.gb", {}, "there is no file 'nowhere.gb'"),
+        ("nowhere.gb", {"nodes": 3}, "given by the file nowhere.gb"),
+        ("dense", {"nodes": 0}, "at least one node, got 0"),
+    ],
+)
+def test_bad_networks(name: str, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        topologies.network(name, **arguments)
+
+
+def test_facts_of_a_network() -> None:
+    graph = topologies.ts20(1)
+    found = topologies.facts(graph, {"link": 3, "node": 1, "other": 7})
+    assert found == {"link": topologies.links(graph), "node": [(n,) for n in range(20)]}
+    assert topologies.facts(graph, {"edge": 2}) == {"edge": topologies.pairs(graph)}
+    assert topologies.facts(nx.empty_graph(1), {"link": 2, "node": 1}) == {"link": [], "node": [(0,)]}
+
+
+def test_facts_of_sensors() -> None:
+    grid = topologies.sensor_grid(9, seed=1)
+    found = topologies.facts(grid, {"sensor": 2, "mainSensorInRegion": 2, "isTriggered": 1, "link": 3})
+    assert set(found["sensor"]) == {(node, point) for node, point in grid.nodes(data="pos")}
+    assert found["mainSensorInRegion"] == [(f"r{n}", grid.graph["regions"][f"r{n}"]) for n in range(1, 6)]
+    assert {row[0] for row in found["isTriggered"]} == {n for n, on in grid.nodes(data="triggered") if on}
+    assert len(found["link"]) == 2 * grid.number_of_edges()
+
+
+@pytest.mark.parametrize(
+    ("relations", "message"),
+    [
+        ({"link": 1}, r"filled with two columns \(src, dst\) or three \(src, dst, cost\), but the program's has 1"),
+        ({"node": 2}, "filled with 1 columns, but the program's has 2"),
+        ({"isTriggered": 1}, "is about sensors, and this network has none"),
+        ({"price": 3, "a": 1}, "but the program has only a/1, price/3"),
+        ({}, "but the program has no base relations"),
+    ],
+)
+def test_facts_that_do_not_fit(relations: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        topologies.facts(topologies.ts20(1), relations)
+
+
+def test_a_network_by_its_labels() -> None:
+    graph = topologies.labelled(topologies.ts20(1))
+    assert "T:0.0" in graph and all(isinstance(node, str) for node in graph)
+    assert len(topologies.pairs(graph)) == len(topologies.pairs(topologies.ts20(1)))
+    twins = nx.path_graph(2)
+    nx.set_node_attributes(twins, "same", "label")
+    assert sorted(topologies.labelled(twins)) == ["0", "1"]
+
+
+# --- latencies without ties ----------------------------------------------------------------------------------------
+
+
+def test_jittered_latencies() -> None:
+    graph = topologies.dense(100, seed=1)
+    fine = topologies.jitter(graph, 0.01, seed=1)
+    moved = []
+    for a, b, data in fine.edges(data=True):
+        before = graph.edges[a, b]["latency"] * 1000
+        assert isinstance(data["latency"], int) and abs(data["latency"] - before) < before / 100
+        moved.append((data["latency"] - before) / before)
+    assert abs(statistics.mean(moved)) < 0.002 and max(moved) > 0.008 and min(moved) < -0.008
+    assert graph.edges[0, 1]["latency"] in topologies.LATENCY.values()  # the first one is as it was
+    assert picture(fine) == picture(topologies.jitter(graph, 0.01, seed=1))
+    assert picture(fine) != picture(topologies.jitter(graph, 0.01, seed=2))
+
+
+def test_jittered_latencies_make_ties_rare() -> None:
+    def ties(graph: nx.Graph) -> int:
+        """Pairs of nodes with more than one cheapest path."""
+        return sum(len(list(islice(nx.all_shortest_paths(graph, 0, node, weight="latency"), 2))) > 1 for node in graph)
+
+    graph = topologies.dense(100, seed=1)
+    assert ties(graph) > 10 > ties(topologies.jitter(graph, seed=1))
+
+
+def test_bad_jitter() -> None:
+    with pytest.raises(ValueError, match="at least 0 and less than 1, got 1"):
+        topologies.jitter(topologies.ts20(1), 1)
+    with pytest.raises(ValueError, match="the scale must be at least 1"):
+        topologies.jitter(topologies.ts20(1), scale=0)
+    with pytest.raises(ValueError, match="no attribute 'latency'"):
+        topologies.jitter(nx.path_graph(2))

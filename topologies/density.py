@@ -18,7 +18,7 @@ import random
 
 import networkx as nx
 
-from topologies.edges import add_edge, add_stub_stub_edges, stub_stub_room
+from topologies.edges import add_edge, add_stub_stub_edges, edge_kind, stub_stub_room
 from topologies.flat import Seed, generator
 from topologies.transit_stub import Shape, transit_stub
 
@@ -124,7 +124,7 @@ def with_links(graph: nx.Graph, links: int, seed: Seed = None) -> nx.Graph:
         if missing > across:
             absent = list(nx.non_edges(result))
             for a, b in rng.sample(absent, missing - across):
-                add_edge(result, a, b, _kind(result, a, b))
+                add_edge(result, a, b, edge_kind(result, a, b))
     return result
 
 
@@ -141,13 +141,3 @@ def _backbone(graph: nx.Graph, rng: random.Random) -> list[tuple[int, int]]:
             parts.union(a, b)
             tree.append((a, b))
     return tree
-
-
-def _kind(graph: nx.Graph, a: int, b: int) -> str:
-    """The kind of an edge between any two nodes."""
-    one, other = graph.nodes[a], graph.nodes[b]
-    if one["kind"] != other["kind"]:
-        return "transit-stub"
-    if one["domain"] == other["domain"]:
-        return str(one["kind"])
-    return "inter-domain" if one["kind"] == "transit" else "stub-stub"

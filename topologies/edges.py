@@ -8,7 +8,15 @@ import networkx as nx
 
 from topologies.flat import Seed, distance, generator
 
-__all__ = ["LATENCY", "add_edge", "add_new_edges", "add_stub_stub_edges", "add_transit_stub_edges", "stub_stub_room"]
+__all__ = [
+    "LATENCY",
+    "add_edge",
+    "add_new_edges",
+    "add_stub_stub_edges",
+    "add_transit_stub_edges",
+    "edge_kind",
+    "stub_stub_room",
+]
 
 LATENCY = {"inter-domain": 50, "transit": 50, "transit-stub": 10, "stub": 2, "stub-stub": 10}
 """Milliseconds by kind of edge, as section 7.1 of the absorption paper sets them.
@@ -28,6 +36,21 @@ def add_edge(graph: nx.Graph, a: int, b: int, kind: str) -> None:
     """
     length = distance(graph.nodes[a]["pos"], graph.nodes[b]["pos"])
     graph.add_edge(a, b, kind=kind, length=length, latency=LATENCY[kind])
+
+
+def edge_kind(graph: nx.Graph, a: int, b: int) -> str:
+    """The kind of an edge between any two nodes of a transit-stub network.
+
+    >>> from topologies import transit_stub
+    >>> edge_kind(transit_stub(1, 1, 2, 4, seed=1), 0, 1)
+    'transit-stub'
+    """
+    one, other = graph.nodes[a], graph.nodes[b]
+    if one["kind"] != other["kind"]:
+        return "transit-stub"
+    if one["domain"] == other["domain"]:
+        return str(one["kind"])
+    return "inter-domain" if one["kind"] == "transit" else "stub-stub"
 
 
 def add_new_edges(graph: nx.Graph, count: int, kind: str, draw: Callable[[], tuple[int, int] | None]) -> None:
