@@ -28,8 +28,16 @@ __all__ = ["LIMIT", "SHIPS", "STRATEGIES", "Session", "open"]
 
 Tuple = tuple[Any, ...]
 
-STRATEGIES = ("absorption", "recompute")
+STRATEGIES: dict[str, tuple[str, ...]] = {
+    "absorption": ("demand", "lazy", "eager"),
+    "relative": ("lazy", "eager"),
+    "dred": (),
+    "recompute": (),
+}
+"""How views are maintained, each with its ship modes; the first is the default. See `docs/design.md`."""
 SHIPS = ("demand", "lazy", "eager")
+ABSORPTION = ("absorption", "demand")
+PLAIN = ("dred", "")  # what keeps nothing of derivations evaluates fastest from nothing
 LIMIT = 5_000_000
 WHOLE = 500_000  # tuples of a pruned relation that are evaluated for somebody who asks to see all of it
 
@@ -40,12 +48,13 @@ def open(  # the name that a person expects: livelog.open
     facts: str | Path | Mapping[str, Iterable[Iterable[Any]]] | None = None,
     partitions: int = 1,
     strategy: str = "absorption",
-    ship: str = "demand",
+    ship: str | None = None,
     constants: Mapping[str, Any] | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     aggregates: Mapping[str, Callable[[list[Any]], Any]] | None = None,
     limit: int = LIMIT,
     seed: int | None = None,
+    select: bool = True,
 ) -> Session:
     """Open a program: load its facts, evaluate it, and keep it fresh from then on.
 
@@ -53,7 +62,11 @@ def open(  # the name that a person expects: livelog.open
     or a mapping from relations to rows. `constants` set or override the program's `.const`s; `functions` and
     `aggregates` are Python callables for use in rules (an aggregate takes the list of values). `limit` is the
     number of tuples that one transaction may add to a recursive component before it is taken for one
-    without end. `seed` shuffles the messages between partitions: the results never depend on it.
+    without end. `seed` shuffles the messages between partitions: the results never depend on it. `select=False`
+    turns aggregate selection off, to see what it saves.
+
+    `strategy` is how recursive views are maintained: "absorption" (with `ship` "demand", "lazy" or "eager"), or one of
+    the baselines it is compared with: "relative" (`ship` "lazy" or "eager"), "dred", and "recompute".
 
     >>> s = open(datalog.parse("twice(x, y) :- n(x), y = double(x)."), facts={"n": [(1,), (2,)]},
     ...          functions={"double": lambda x: 2 * x})
@@ -70,7 +83,7 @@ def open(  # the name that a person expects: livelog.open
             raise UsageProblem(f"the program {str(program)!r} is not UTF-8 text: {e.reason}") from None
         program = datalog.parse(text, str(program))
     checked = datalog.check(program, constants=constants or {}, functions=functions or {}, aggregates=aggregates or {})
-    return Session(checked, facts, partitions, strategy, ship, limit, seed)
+    return Session(checked, facts, partitions, strategy, ship, limit, seed, select)
 
 
 class Session:
@@ -92,26 +105,34 @@ class Session:
         facts: str | Path | Mapping[str, Iterable[Iterable[Any]]] | None,
         partitions: int,
         strategy: str,
-        ship: str,
+        ship: str | None,
         limit: int,
         seed: int | None,
+        select: bool,
     ) -> None:
         if strategy not in STRATEGIES:
             raise UsageProblem(f"unknown strategy {strategy!r}: it is one of {', '.join(STRATEGIES)}")
-        if ship not in SHIPS:
+        modes = STRATEGIES[strategy]
+        if ship is None:
+            ship = modes[0] if modes else ""
+        elif ship not in SHIPS:
             raise UsageProblem(f"unknown ship mode {ship!r}: it is one of {', '.join(SHIPS)}")
+        elif ship not in modes:
+            known = f"has the ship modes {', '.join(modes)}" if modes else "has no ship modes"
+            raise UsageProblem(f"the strategy {strategy!r} {known}, not {ship!r}")
         if partitions < 1:
             raise UsageProblem(f"a session needs at least one partition, not {partitions}")
         if limit < 1:
             raise UsageProblem(f"the limit must be positive, not {limit}")
         self.program = program
-        self.plan = planner.plan(program)
+        self.plan = planner.plan(program, select=select)
         self.strategy = strategy
         self.ship = ship
         self.partitions = partitions
-        runtime = LocalRuntime if strategy == "absorption" else RecomputeRuntime
+        runtime = RecomputeRuntime if strategy == "recompute" else LocalRuntime
+        method = PLAIN if strategy == "recompute" else (strategy, ship)
         sizes = {d.relation: d.parameters["n"] for d in program.directives_of("limitsize")}
-        self._runtime = runtime(self.plan, partitions, ship, limit, seed, sizes)
+        self._runtime = runtime(self.plan, partitions, method, limit, seed, sizes)
         self._views = self.plan.published
         self._coercers = {
             name: Coercer(name, r.columns, self._kinds(name))
@@ -271,8 +292,13 @@ class Session:
         t = tuple(row)
         if t not in self[relation]:
             raise UsageProblem(f"{format_row(relation, t)} does not hold: there is nothing to explain")
-        kept = self._runtime.has(relation, t)
-        return Explainer(self._runtime if kept else self._runtime_of(relation)).why(relation, t)
+        if not self._runtime.has(relation, t):
+            runtime = self._runtime_of(relation)
+        elif self.strategy == "absorption":
+            runtime = self._runtime
+        else:
+            runtime = self._beside(self.plan, None)
+        return Explainer(runtime).why(relation, t)
 
     def _runtime_of(self, relation: str) -> LocalRuntime:
         """Where a relation can be read: one that is pruned is evaluated whole, once per transaction at most."""
@@ -283,15 +309,31 @@ class Session:
         if relation not in self.plan.pruned:
             return self._runtime
         if self._whole is None:
-            whole = LocalRuntime(planner.plan(self.program, select=False), 1, "demand", min(self._limit, WHOLE))
-            facts = [(n, t, k) for w in self._runtime.workers for n, b in w.base.items() for t, k in b.rows.items()]
             try:
-                whole.run([("+", name, t) for name, t, copies in facts for _ in range(copies)])
+                self._whole = self._beside(planner.plan(self.program, select=False), min(self._limit, WHOLE))
             except OperatorError as e:
                 why = f"only the best tuples of `{relation}` are kept; to show all of them they must be evaluated"
                 raise self._explained(e, why) from e
-            self._whole = whole
         return self._whole
+
+    def _beside(self, plan: planner.Plan, limit: int | None) -> LocalRuntime:
+        """The facts as they are now, evaluated by another plan, or with provenance where the session keeps none."""
+        runtime = LocalRuntime(plan, 1, ABSORPTION, limit)
+        facts = [(n, t, k) for w in self._runtime.workers for n, b in w.base.items() for t, k in b.rows.items()]
+        runtime.run([("+", name, t) for name, t, copies in facts for _ in range(copies)])
+        return runtime
+
+    @property
+    def bytes_shipped(self) -> tuple[int, ...]:
+        """Bytes that each partition has sent to others so far. O(partitions), unlike `stats`."""
+        self._alive()
+        return tuple(self._runtime.bytes_shipped)
+
+    @property
+    def frames_shipped(self) -> tuple[int, ...]:
+        """Frames that each partition has sent to others so far. O(partitions), unlike `stats`."""
+        self._alive()
+        return tuple(self._runtime.frames_shipped)
 
     def stats(self) -> Stats:
         """What the session has cost so far. O(state): it measures everything that is kept."""

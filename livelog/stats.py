@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from livelog.runtime.component import Component
-from operators.fixpoint import Fixpoint
-from operators.minship import MinShip
 
 if TYPE_CHECKING:
     from livelog.runtime.worker import Worker
@@ -137,14 +135,8 @@ def measure(worker: Worker, bytes_shipped: int, frames_shipped: int) -> Partitio
 
 
 def _measure_component(component: Component, totals: dict[str, Any]) -> None:
-    holders: list[Fixpoint | MinShip] = [*component.tables, *component.ships.values()]
-    ledgers = [h.ledger for h in holders] + [h.selection.held for h in holders if h.selection is not None]
-    for ledger in ledgers:
-        for t, annotation in ledger.first.items():
-            provenance = component.provenance.size(annotation)
-            waiting = ledger.rest.get(t)
-            if waiting is not None:
-                provenance += component.provenance.size(waiting)
-            totals["annotated"] += 1
-            totals["provenance"] += provenance
-            totals["state"] += provenance + len(_size(t))
+    for t, kept in component.kept():
+        provenance = sum(component.size(annotation) for annotation in kept)
+        totals["annotated"] += bool(kept)
+        totals["provenance"] += provenance
+        totals["state"] += provenance + len(_size(t))

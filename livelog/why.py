@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from livelog.runtime.component import Component
+from livelog.runtime.absorption import Absorption
 from livelog.runtime.local import LocalRuntime
 from livelog.values import sort_rows
 from operators.expr import Col, Expr
@@ -52,7 +52,7 @@ class Explainer:
         """Tuples of lower strata that suffice for a tuple."""
         producer = self._runtime.workers[0].producer(relation)
         assert producer is not None
-        if isinstance(producer, Component) and not self._is_answer(producer, relation):
+        if isinstance(producer, Absorption) and not self._is_answer(producer, relation):
             return self._by_annotation(producer.stratum.index, relation, t)
         # an auxiliary under an aggregate counts its derivations: there, one of them is not enough
         every = self._plan.relations[relation].weighted
@@ -65,14 +65,14 @@ class Explainer:
         return parents
 
     @staticmethod
-    def _is_answer(component: Component, relation: str) -> bool:
+    def _is_answer(component: Absorption, relation: str) -> bool:
         return any(rule.head == relation for _, rule in component.lookups)
 
     def _by_annotation(self, stratum: int, relation: str, t: Tuple) -> list[Fact]:
         workers = self._runtime.workers
         owner = Router(self._plan.relations[relation].partition, len(workers))(t)
         component = workers[owner].strata[stratum]
-        assert isinstance(component, Component)
+        assert isinstance(component, Absorption)
         variables = component.derivation(relation, t)
         return [fact for w in workers for fact in w.strata[stratum].named(variables)]  # type: ignore[union-attr]
 

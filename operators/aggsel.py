@@ -7,6 +7,16 @@ derived from it stays derived.
 
 When the last best tuple of a group dies, the group is *dirty*: its next best tuple is among the dominated
 ones that were kept (`held`), or has to be searched for in the joins.
+
+Where nothing that wins can rest on the overtaken, they leave at the end of the transaction (`lean`). Let nothing be
+under way, and let W rest on T, which is best for nothing. For any one value, the best tuple T* of T's group is better
+than T. By the planner's proof it has met all that T has met, and derived a head of W's group. That head is *strictly*
+better than W for this value if the step is strict (`Selection.strict`) and exact: W's value is a whole number, so all
+that it was computed from are. Hence W is best for nothing either. So whatever rests on the overtaken is overtaken, and
+leaves with them: the annotations that stay refer to tuples that stay, and deaths are led to all of them. Sums of
+floats round, and may tie: the first value that is not a whole number ends this for good. Three more things are needed.
+Lost best tuples are searched for in the joins, since the next best is no longer in the table. No other relation of
+the component reads this one, or it would keep what rests on T. And no other partition relies on what is kept here.
 """
 
 from __future__ import annotations
@@ -27,8 +37,10 @@ class AggSel:
 
     `best`: group -> the best value of each aggregate. `members`: group -> its tuples in the table.
     `held`: dominated tuples that must not be forgotten, with their derivations; `waiting`: group -> those.
-    `dirty`: groups whose best tuple was lost. `before`: for groups touched in this transaction, the winners
-    that they had, so that the net change can be told.
+    `dirty`: groups whose best tuple was lost, each with such a tuple. `before`: for groups touched in this transaction,
+    the winners that they had, so that the net change can be told.
+
+    `lean`: overtaken tuples need not stay; `overtaken` are those that leave now.
 
     >>> from operators.ledger import ledger
     >>> from operators.provenance import Provenance
@@ -37,7 +49,9 @@ class AggSel:
     ([(('a', 3), 0), (('b', 9), 0)], [(('a', 5), 0)])
     """
 
-    def __init__(self, group: tuple[int, ...], values: tuple[tuple[int, str], ...], held: Ledger) -> None:
+    def __init__(
+        self, group: tuple[int, ...], values: tuple[tuple[int, str], ...], held: Ledger, lean: bool = False
+    ) -> None:
         self.columns = group
         self.group = key_of(group)
         self.values = values
@@ -46,8 +60,10 @@ class AggSel:
         self.members: dict[Any, list[Tuple]] = {}
         self.held = held
         self.waiting: dict[Any, dict[Tuple, None]] = {}
-        self.dirty: dict[Any, None] = {}
+        self.dirty: dict[Any, Tuple] = {}
         self.before: dict[Any, tuple[Tuple, ...]] = {}
+        self.lean = lean
+        self.overtaken: list[Tuple] = []
 
     def admit(self, derived: Iterable[Any]) -> tuple[list[Any], list[Any]]:
         """Split derivations (the tuple comes first in each) into those that go on and the dominated ones.
@@ -83,11 +99,16 @@ class AggSel:
         return on, dominated
 
     def _wins(self, t: Tuple, best: list[Any]) -> bool:
-        return any(t[c] == best[i] for i, c, _ in self._smaller)
+        for i, c, _ in self._smaller:  # noqa: SIM110  a generator for each tuple would cost more than the question
+            if t[c] == best[i]:
+                return True
+        return False
 
-    def entered(self, tuples: Iterable[Tuple]) -> None:
+    def entered(self, tuples: list[Tuple]) -> None:
         """These tuples are in the table now."""
         group, members, before = self.group, self.members, self.before
+        if self.lean:
+            self.lean = all([type(t[c]) is int for t in tuples for c, _ in self.values])
         for t in tuples:
             g = group(t)
             if g not in before:
@@ -100,14 +121,22 @@ class AggSel:
 
     def left(self, t: Tuple) -> None:
         """A tuple was lost from the table; O(size of its group in the table)."""
-        g = self.group(t)
-        self.touch(g)
-        members = self.members[g]
-        members.remove(t)
-        if self._wins(t, self.best[g]):
-            self.dirty[g] = None
-        if not members:
-            del self.members[g]
+        self.lost((t,))
+
+    def lost(self, tuples: Iterable[Tuple]) -> None:
+        """Tuples were lost from the table; O(size of its group in the table) for each."""
+        group, before, best = self.group, self.before, self.best
+        for t in tuples:
+            g = group(t)
+            if g not in before:
+                before[g] = self.winners(g)
+            members = self.members[g]
+            if len(members) == 1:
+                del self.members[g]
+            else:
+                members.remove(t)
+            if self._wins(t, best[g]):
+                self.dirty[g] = t
 
     def hold(self, derived: list[Any], remote: bool) -> None:
         """Keep dominated tuples for later."""
@@ -117,12 +146,10 @@ class AggSel:
 
     def unhold(self, t: Tuple) -> list[Derivation]:
         """Stop holding a tuple; returns its derivations, none if it was not held."""
-        first = self.held.first.pop(t, None)
-        if first is None:
-            return []
-        self._stop_waiting(t)
-        rest = self.held.rest.pop(t, None)
-        return [(t, first)] if rest is None else [(t, first), (t, rest)]
+        derived = self.held.pop(t)
+        if derived:
+            self._stop_waiting(t)
+        return derived
 
     def strike(self, t: Tuple, death: Death) -> None:
         """Apply a death to a held tuple."""
@@ -184,10 +211,18 @@ class AggSel:
             elif now != before:
                 gained.extend([t for t in now if t not in before])
                 lost.extend([t for t in before if t not in now])
+            if self.lean and len(now) < len(self.members.get(g, ())):
+                self.overtaken += [t for t in self.members[g] if t not in now]
+                self.members[g] = list(now)
             if not now and g not in self.waiting:
                 self.best.pop(g, None)
         self.before.clear()
         return gained, lost
+
+    def take_overtaken(self) -> list[Tuple]:
+        """The tuples that `net` has let go of; they are to leave the table."""
+        overtaken, self.overtaken = self.overtaken, []
+        return overtaken
 
     def is_winner(self, t: Tuple) -> bool:
         """Whether a tuple of the table is visible."""

@@ -11,14 +11,15 @@ The indexes are shared: every join beside this table reads them and the ledger, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from operators.aggsel import AggSel
 from operators.index import Index
-from operators.ledger import LOST, Death, Derivation, Ledger
-from operators.provenance import Annotation, Diagram
+from operators.ledger import LOST, Death, Derivation, Ledger, strike_each
+from operators.provenance import Annotation
 from operators.seen import Seen
+from operators.sole import Sole
 
 __all__ = ["Fixpoint"]
 
@@ -47,6 +48,7 @@ class Fixpoint:
         self._added: dict[Tuple, Any] = {}
         self.removed: dict[Tuple, None] = {}
         self.mentions: dict[int, dict[Tuple, None]] = {}
+        self._unlisted: list[Derivation] = []  # for `mentions`; who only inserts never pays for the listing
 
     @property
     def rows(self) -> dict[Tuple, Annotation]:
@@ -60,10 +62,17 @@ class Fixpoint:
         return self.indexes[columns]
 
     def search(self, columns: tuple[int, ...]) -> Callable[[Any], Any]:
-        """How to find tuples by these columns: the groups of an aggregate selection serve as an index too."""
+        """How to find tuples by these columns: the groups of an aggregate selection serve as an index too.
+
+        Where only one tuple can be found, that is what is found (`finds_one`), else a collection of them.
+        """
         if self.selection is not None and columns == self.selection.columns:
-            return self.selection.members.get
+            return self.selection.best.get if self.finds_one(columns) else self.selection.members.get
         return self.index(columns).find
+
+    def finds_one(self, columns: tuple[int, ...]) -> bool:
+        """Whether a group can be searched by these columns of which only the best tuple matters."""
+        return isinstance(self.selection, Sole) and columns == self.selection.columns
 
     # --- insertion -------------------------------------------------------------------------------------------
 
@@ -71,20 +80,54 @@ class Fixpoint:
         """Take in derivations. What the mode passes on is pending and is returned."""
         if not derived:
             return derived
-        arrived = dict.fromkeys(t for t, _ in derived) if remote else {}
+        if isinstance(self.selection, Sole):
+            new = self.selection.enter(derived, self.ledger.first)
+            self.pending.extend(new)
+            return new
+        arrived = derived
         if self.selection is not None:
             derived, dominated = self._select(derived)
-            if dominated and (remote or self.ledger.mode != "demand"):
+            if dominated and (remote or not self.ledger.searching):
                 self.selection.hold(dominated, remote)
         on, created = self.ledger.offer(derived, remote)
         if self.seen is not None:
             self.seen.add([t for t, _ in created])
         self._journal(created)
         self.pending.extend(on)
-        for t in arrived:  # what was absorbed is not listed
-            for v in self._mentioned(t):
-                self.mentions.setdefault(v, {})[t] = None
+        if remote and self.ledger.listed:
+            self._mention(arrived)
         return on
+
+    def accept(self, derived: list[Derivation]) -> list[Derivation]:
+        """Take in derivations, as cubes, that were asked for; of known tuples nothing is kept. Returns the new ones."""
+        on = self.arrive(derived)
+        self._unlisted.extend(on)
+        return on
+
+    def _list(self) -> None:
+        """List what was accepted under the variables that it mentions, now that a death needs that."""
+        mentions = self.mentions
+        rows: dict[Tuple, Any] = self.ledger.first
+        for t, cube in self._unlisted:
+            if rows.get(t) is cube:
+                for v in cube:  # type: ignore[union-attr]
+                    tuples = mentions.get(v)
+                    if tuples is None:
+                        mentions[v] = {t: None}
+                    else:
+                        tuples[t] = None
+        self._unlisted.clear()
+
+    def _mention(self, arrived: list[Derivation]) -> None:
+        """List tuples under the variables that what was shipped mentions; what was absorbed is not listed."""
+        mentions = self.mentions
+        for t in dict.fromkeys([t for t, _ in arrived]):
+            for v in self._mentioned(t):
+                tuples = mentions.get(v)
+                if tuples is None:
+                    mentions[v] = {t: None}
+                else:
+                    tuples[t] = None
 
     def enter(self, new: list[Derivation], filled: bool = False) -> None:
         """These tuples are in the ledger now and were not before: put them under way.
@@ -131,6 +174,12 @@ class Fixpoint:
     def take(self) -> list[Derivation]:
         """The pending batch; it is no longer pending."""
         batch, self.pending = self.pending, []
+        if isinstance(self.selection, Sole):
+            early = self.selection.overtaken_early(batch)
+            if early:
+                self._let_go(early)
+                rows = self.ledger.first
+                batch = [d for d in batch if d[0] in rows]
         return batch
 
     def settle(self, batch: list[Derivation]) -> None:
@@ -142,6 +191,7 @@ class Fixpoint:
 
     def touched(self, dead: Iterable[int]) -> Iterator[Tuple]:
         """The tuples where these deaths enter the table."""
+        self._list()
         if self.mentions:
             for v in dead:
                 yield from self.mentions.pop(v, ())
@@ -154,6 +204,21 @@ class Fixpoint:
             return self.ledger.suspects(tuples, death) + [t for t in tuples if t in held]
         return self.ledger.suspects(tuples, death)
 
+    def strike_all(self, tuples: list[Tuple], death: Death) -> tuple[list[Tuple], list[Tuple]]:
+        """Apply a death to those of the tuples that are there: which are lost, and of which another took over."""
+        ledger = self.ledger
+        held = self.selection is not None and self.selection.held.first
+        if held or (self.mentions and (ledger.mode != "demand" or ledger.rest)):
+            return strike_each(self, tuples, death)
+        before = len(death.kept)
+        lost, replaced = ledger.strike_all(tuples, death)
+        if self.mentions:  # each had one annotation, and that is what fell
+            for t, annotation in zip(lost, death.kept[before:], strict=True):
+                if type(annotation[0]) is int:  # type: ignore[index]
+                    self._unmention(t, annotation)  # type: ignore[arg-type]
+        self.forget(lost)
+        return lost, replaced
+
     def strike(self, t: Tuple, death: Death) -> str | None:
         """Apply a death to a tuple: LOST, REPLACED, or None if what was passed on stands."""
         before = self._mentioned(t) if self.mentions else None
@@ -163,41 +228,62 @@ class Fixpoint:
         else:
             outcome = self.ledger.strike(t, death)
             if outcome == LOST:
-                self.forget(t)
+                self.forget((t,))
         if before:
-            self._unmention(t, before - self._mentioned(t))
+            self._unmention(t, set(before).difference(self._mentioned(t)))
         return outcome
 
-    def forget(self, t: Tuple) -> None:
-        """Journal that a tuple left the ledger. It stays in the indexes until `sweep`."""
-        if self.seen is not None:
-            self.seen.discard(t)
+    def forget(self, tuples: Collection[Tuple]) -> None:
+        """Journal that tuples left the ledger. They stay in the indexes, and in `seen`, until `sweep`."""
         if not self.journal:
             return
         if self.selection is not None:
-            self.selection.left(t)
-        elif self.added.pop(t, self) is self:
-            self.removed[t] = None
+            self.selection.lost(tuples)
+        elif added := self.added:
+            self.removed.update([(t, None) for t in tuples if added.pop(t, self) is self])
+        else:
+            self.removed.update(dict.fromkeys(tuples))
+
+    def remove(self, tuples: Iterable[Tuple]) -> dict[Tuple, Any]:
+        """Take those of the tuples that are there out of the table; returns them with their annotations.
+
+        They stay in the indexes until `sweep`. O(1) a tuple.
+        """
+        pop = self.ledger.first.pop
+        removed: dict[Tuple, Any] = {}
+        for t in tuples:
+            annotation = pop(t, None)
+            if annotation is not None:
+                removed[t] = annotation
+        self.forget(removed)
+        return removed
+
+    def found(self, entered: list[Derivation], better: list[Derivation]) -> None:
+        """What a search for the best of groups has found, and entered if a group had none. Both go under way."""
+        assert isinstance(self.selection, Sole)
+        self.selection.look_at(entered)
+        self.pending += entered
+        self.arrive(better)
+
+    def bring_back(self, found: list[Derivation]) -> None:
+        """Other derivations of lost tuples were found before these were swept. They are not under way again."""
+        self.ledger.first.update(found)
+        self._journal(found)
 
     def sweep(self, lost: Iterable[Tuple]) -> None:
-        """Take lost tuples out of the indexes, unless they are back."""
+        """Take lost tuples out of the indexes and `seen`, unless they are back."""
         rows = self.ledger.first
-        for t in lost:
-            if t not in rows:
-                for index in self.indexes.values():
-                    index.remove(t)
+        away = [t for t in lost if t not in rows]
+        if away:
+            for index in self.indexes.values():
+                index.remove(away)
+            if self.seen is not None:
+                self.seen.remove(away)
 
-    def _mentioned(self, t: Tuple) -> set[int]:
+    def _mentioned(self, t: Tuple) -> Collection[int]:
         """The variables under which a tuple is listed, as far as its annotations tell."""
-        ledgers = [self.ledger] if self.selection is None else [self.ledger, self.selection.held]
-        found: set[int] = set()
-        for ledger in ledgers:
-            for annotation in (ledger.first.get(t), ledger.rest.get(t)):
-                if type(annotation) is Diagram:
-                    found |= annotation.support
-                elif annotation is not None and type(annotation[0]) is int:
-                    found.update(annotation)
-        return found
+        found = self.ledger.variables(t)
+        return found if self.selection is None else {*found, *self.selection.held.variables(t)}
 
     def _unmention(self, t: Tuple, variables: Iterable[int]) -> None:
         """No annotation of this tuple mentions these variables any more."""
@@ -213,12 +299,21 @@ class Fixpoint:
     def net(self) -> tuple[list[Tuple], list[Tuple]]:
         """The tuples gained and lost since the last call; of a pruned relation, the winners."""
         if self.selection is not None:
-            return self.selection.net()
+            change = self.selection.net()
+            self._let_go(self.selection.take_overtaken())
+            return change
         # unless something was lost again, the batches were never merged, and are disjoint
         gained = list(self.added) if self._added else [t for batch in self._batches for t, _ in batch]
         lost = list(self.removed)
         self._batches, self._added, self.removed = [], {}, {}
         return gained, lost
+
+    def _let_go(self, overtaken: list[Tuple]) -> None:
+        """Take tuples out that nothing rests on and nobody sees."""
+        if overtaken:
+            for t in overtaken:
+                del self.ledger.first[t]
+            self.sweep(overtaken)
 
     def visible(self) -> Iterable[Tuple]:
         """What a reader sees."""
@@ -233,6 +328,7 @@ class Fixpoint:
     def clear(self) -> None:
         """Forget everything."""
         self.pending.clear()
+        self._unlisted.clear()
         self._batches.clear()
         self._added.clear()
         self.ledger.clear()

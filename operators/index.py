@@ -22,7 +22,7 @@ class Index:
     >>> index.add([("a", 1), ("a", 2), ("b", 1)])
     >>> list(index.find("a"))
     [('a', 1), ('a', 2)]
-    >>> index.remove(("a", 1)); index.remove(("a", 2)); index.find("a") is None
+    >>> index.remove([("a", 1), ("a", 2)]); index.find("a") is None
     True
     """
 
@@ -45,12 +45,14 @@ class Index:
             else:
                 bucket[t] = None
 
-    def remove(self, t: Tuple) -> None:
-        """O(1). Removing a tuple that is not there changes nothing."""
-        k = self.key(t)
-        bucket = self.buckets.get(k)
-        if bucket is not None and bucket.pop(t, self) is None and not bucket:
-            del self.buckets[k]
+    def remove(self, tuples: Iterable[Tuple]) -> None:
+        """O(1) a tuple. Removing a tuple that is not there changes nothing."""
+        key, find, buckets = self.key, self.find, self.buckets
+        for t in tuples:
+            k = key(t)
+            bucket = find(k)
+            if bucket is not None and bucket.pop(t, self) is None and not bucket:
+                del buckets[k]
 
     def check(self, rows: Iterable[Tuple]) -> None:
         """Assert that the index holds just these tuples, each in its bucket."""

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from operators.errors import RuleFailure
+from operators.finders import Finder, finder
 from operators.fixpoint import Fixpoint
-from operators.kernels import Finder, Shape, finder, forward, mapper
+from operators.kernels import Shape, forward, mapper
 from operators.ledger import Derivation
 from operators.provenance import Provenance
 from operators.seen import Seen
@@ -31,43 +32,47 @@ class Rule:
     `derived` counts the tuples that the rule added in this transaction, to name the rule that diverges.
     """
 
-    def __init__(self, text: str, head: str, shape: Shape, probe: str) -> None:
+    def __init__(self, text: str, head: str, shape: Shape, probe: str, purpose: str) -> None:
         self.text = text
         self.head = head
         self.shape = shape
         self.derived = 0
-        everything = tuple(range(len(shape.outputs)))
-        self._finder = finder(shape, probe, everything)
-        self._every: Finder | None = None
+        self.purpose = purpose
         self._probe = probe
+        self._finder = finder(shape, probe, tuple(range(len(shape.outputs))), "one", self._finds_one)
+        self._of_group: Finder | None = None
 
     def prepare(self, group: tuple[int, ...] | None, searching: bool) -> None:
         """Ask the tables for the indexes that the search needs."""
         if group is not None:
-            self._every = finder(self.shape, self._probe, group, every=True)
+            want = "best" if self.purpose == "sole" else "every"
+            self._of_group = finder(self.shape, self._probe, group, want, self._finds_one)
         if searching:
-            for found in (self._finder, self._every):
+            for found in (self._finder, self._of_group):
                 if found is not None:
                     self._search(found)  # makes the indexes, which must be there before the first tuple
+
+    def _finds_one(self, side: str, columns: tuple[int, ...]) -> bool:
+        raise AssertionError("a rule has inputs")
 
     def _sides(self, found: Finder) -> tuple[Fixpoint, Fixpoint]:
         raise AssertionError("a rule has inputs")
 
-    def _arity(self, side: str) -> int:
-        return self.shape.left if side == "left" else self.shape.right or 0
-
-    def _search(self, found: Finder) -> Callable[[Tuple], Any]:
-        """The finder's function of a head alone."""
+    def _search(self, found: Finder) -> Callable[..., tuple[list[Derivation], list[Any]]]:
+        """The finder's function of heads, `known` and `sent` alone: it returns its two lists."""
         one, two = self._sides(found)
-        find1 = find2 = None  # the table itself serves where all columns are fixed
-        if len(found.first_index) < self._arity(found.first):
-            find1 = one.search(found.first_index)
-        if found.second_index is not None:
-            other = "right" if found.first == "left" else "left"
-            if len(found.second_index) < self._arity(other):
-                find2 = two.search(found.second_index)
+        find1 = None if found.first_index is None else one.search(found.first_index)
+        find2 = None if found.second_index is None else two.search(found.second_index)
         call, rows1, rows2 = found.call, one.rows, two.rows
-        return lambda h: call(h, find1, rows1, find2, rows2)
+
+        def search(heads: list[Tuple], known: Any, sent: Any) -> tuple[list[Derivation], list[Any]]:
+            out: list[Derivation] = []
+            others: list[Any] = []
+            with self._named():
+                call(heads, find1, rows1, find2, rows2, known, sent, out, others)
+            return out, others
+
+        return search
 
     def _scan(self, heads: list[Tuple]) -> tuple[list[Derivation], list[Tuple]]:
         """`find` for a rule whose head fixes no column of its input: evaluate it once and look who comes."""
@@ -82,28 +87,34 @@ class Rule:
         """Every derivation that is there."""
         raise AssertionError("a rule has inputs")
 
-    def find(self, heads: list[Tuple]) -> tuple[list[Derivation], list[Tuple]]:
-        """For heads that were lost: the derivations that are still there, and the heads without one."""
-        if not self._finder.first_index and len(heads) > _SCAN:
-            return self._scan(heads)
-        search = self._search(self._finder)
-        found: list[Derivation] = []
-        missing: list[Tuple] = []
-        with self._named():
-            for h in heads:
-                pair = search(h)
-                if pair is None:
-                    missing.append(h)
-                else:
-                    found.append((h, pair))
-        return found, missing
+    def find(self, heads: list[Tuple], known: dict[Tuple, Any] | None = None) -> tuple[list[Derivation], list[Tuple]]:
+        """For heads that were lost: the derivations that are still there, and the heads without one.
+
+        What is found enters `known`, if that is given, as soon as it is found, so that other heads can rest on it.
+        """
+        if known is None:
+            known = {}
+        if self._finder.first_index == () and len(heads) > _SCAN:
+            found, missing = self._scan(heads)
+            known.update(found)
+            return found, missing
+        return self._search(self._finder)(heads, known, ())
 
     def find_group(self, heads: list[Tuple]) -> list[Derivation]:
-        """All derivations that are there for the groups of these heads."""
-        assert self._every is not None
-        search = self._search(self._every)
-        with self._named():
-            return [d for h in heads for d in search(h)]
+        """All derivations that are there for the groups of these heads; where a group has one winner, the best."""
+        assert self._of_group is not None
+        return self._search(self._of_group)(heads, {}, {})[0]
+
+    def find_best(
+        self, heads: list[Tuple], known: dict[Tuple, Any], best: dict[Any, Tuple]
+    ) -> tuple[list[Derivation], list[Derivation]]:
+        """For the groups of these heads, of one winner each, the best derivation that is there.
+
+        For a group without a winner it enters the two tables as soon as it is found, so that other heads can rest on
+        it. The second list are those that are better than the winner that is there already.
+        """
+        assert self._of_group is not None and self.purpose == "sole"
+        return self._search(self._of_group)(heads, known, best)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -127,14 +138,23 @@ class PipelinedHashJoin(Rule):
     """`head(outputs) :- left, right, where.` inside a recursive component."""
 
     def __init__(
-        self, text: str, head: str, shape: Shape, probe: str, left: Fixpoint, right: Fixpoint, purpose: str
+        self,
+        text: str,
+        head: str,
+        shape: Shape,
+        probe: str,
+        left: Fixpoint,
+        right: Fixpoint,
+        purpose: str,
+        annotated: bool = True,
     ) -> None:
-        super().__init__(text, head, shape, probe)
         self.left = left
         self.right = right
-        self.purpose = purpose
-        self._derive = {side: forward(shape, side, purpose) for side in ("left", "right")}
+        super().__init__(text, head, shape, probe, purpose)
+        self._annotated = annotated
+        self._derive = {side: forward(shape, side, purpose, annotated) for side in ("left", "right")}
         self._seen: dict[str, Seen] = {}
+        self._there = {side: forward(shape, side, "there") for side in ("left", "right")}
         self._heads = {side: forward(shape, side, "heads") for side in ("left", "right")}
         # where a batch finds its partners: the other side's table and the index over its join key
         self._partners = {
@@ -145,11 +165,14 @@ class PipelinedHashJoin(Rule):
     def _sides(self, found: Finder) -> tuple[Fixpoint, Fixpoint]:
         return (self.left, self.right) if found.first == "left" else (self.right, self.left)
 
+    def _finds_one(self, side: str, columns: tuple[int, ...]) -> bool:
+        return (self.left if side == "left" else self.right).finds_one(columns)
+
     def use_seen(self, seen: Seen) -> None:
         """From the sides on which a batch carries the right columns, ask `seen` instead of the table."""
         for side in ("left", "right"):
             if self.shape.carried(side) == seen.carried:
-                self._derive[side] = forward(self.shape, side, "seen")
+                self._derive[side] = forward(self.shape, side, "seen", self._annotated)
                 self._seen[side] = seen
 
     def fills_seen(self, side: str) -> bool:
@@ -189,19 +212,31 @@ class PipelinedHashJoin(Rule):
             self._heads[side](tuples, self._partners[side][1].find, None, None, None, out)
         return out
 
+    def heads_there(self, side: str, tuples: list[Tuple], known: Any, sent: Any) -> list[Tuple]:
+        """Those of the heads that are known or were sent; one may come several times."""
+        out: list[Tuple] = []
+        with self._named():
+            self._there[side](tuples, self._partners[side][1].find, None, known, sent, out)
+        return out
+
 
 class Projection(Rule):
     """`head(outputs) :- input, where.` inside a recursive component."""
 
-    def __init__(self, text: str, head: str, shape: Shape, table: Fixpoint, purpose: str) -> None:
-        super().__init__(text, head, shape, "left")
+    def __init__(
+        self, text: str, head: str, shape: Shape, table: Fixpoint, purpose: str, annotated: bool = True
+    ) -> None:
         self.table = table
-        self.purpose = purpose
-        self._derive = mapper(shape, purpose)
+        super().__init__(text, head, shape, "left", purpose)
+        self._derive = mapper(shape, purpose, annotated)
         self._heads = mapper(shape, "heads")
+        self._there = mapper(shape, "there")
 
     def _sides(self, found: Finder) -> tuple[Fixpoint, Fixpoint]:
         return self.table, self.table
+
+    def _finds_one(self, side: str, columns: tuple[int, ...]) -> bool:
+        return self.table.finds_one(columns)
 
     def derive(self, batch: list[Derivation], known: Any, sent: Any) -> list[Any]:
         """The derivations that a batch gives; which ones, depends on the purpose."""
@@ -224,4 +259,11 @@ class Projection(Rule):
         out: list[Tuple] = []
         with self._named():
             self._heads(tuples, None, None, out)
+        return out
+
+    def heads_there(self, tuples: list[Tuple], known: Any, sent: Any) -> list[Tuple]:
+        """Those of the heads that are known or were sent; one may come several times."""
+        out: list[Tuple] = []
+        with self._named():
+            self._there(tuples, known, sent, out)
         return out

@@ -8,20 +8,25 @@ what `offer` passes on and in what is left when a variable dies (section 5 of th
 |---|---|---|
 | eager | is merged and its news passed on | what is left of the merge is right already |
 | lazy | is merged into the rest | the rest takes its place and is passed on |
-| demand | is forgotten if it was derived here | the rest takes its place, or else the joins are searched |
+| demand | is forgotten if derived here, else kept | one of those takes its place, or the joins are searched |
+
+`PlainLedger` is for the classical method, which keeps no provenance: an annotation there is a set of bits, the
+partitions that a tuple came from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from operators.provenance import Annotation, Diagram, Provenance
 
-__all__ = ["LOST", "REPLACED", "Death", "DemandLedger", "EagerLedger", "LazyLedger", "Ledger", "ledger"]
+__all__ = ["LOST", "REPLACED", "Death", "DemandLedger", "EagerLedger", "LazyLedger", "Ledger", "PlainLedger", "ledger",
+           "strike_each"]
 
 Tuple = tuple[Any, ...]
-Derivation = tuple[Tuple, Annotation]
+Derivation = tuple[Tuple, Any]
+"""A tuple and the annotation of one derivation of it."""
 
 LOST = "lost"
 REPLACED = "replaced"
@@ -61,15 +66,32 @@ class Death:
         self.kept.append(annotation)
 
 
+def strike_each(holder: Any, tuples: Iterable[Tuple], death: Death) -> tuple[list[Tuple], list[Tuple]]:
+    """Apply a death, tuple by tuple, to a ledger or to who has one: what is lost, and of what another took over."""
+    lost: list[Tuple] = []
+    replaced: list[Tuple] = []
+    for t in holder.suspects(tuples, death):
+        outcome = holder.strike(t, death)
+        if outcome is not None:
+            (lost if outcome == LOST else replaced).append(t)
+    return lost, replaced
+
+
 class Ledger:
-    """The part that all modes share."""
+    """The part that all modes share.
+
+    `searching`: other derivations of a lost tuple are searched for in the joins, so those made here need not be kept.
+    `listed`: annotations have variables, under which what was shipped here is listed.
+    """
 
     mode = ""
+    searching = False
+    listed = True
 
     def __init__(self, provenance: Provenance) -> None:
         self.provenance = provenance
         self.first: dict[Tuple, Annotation] = {}
-        self.rest: dict[Tuple, Diagram] = {}
+        self.rest: dict[Tuple, Any] = {}
 
     def offer(
         self, derived: Iterable[Derivation], remote: bool = False
@@ -91,6 +113,35 @@ class Ledger:
         """Those of the tuples that `strike` may have something to do with: a cheap first look."""
         dead, first, rest = death.dead, self.first, self.rest
         return [t for t in tuples if t in first and (t in rest or not first[t].support.isdisjoint(dead))]  # type: ignore[union-attr]
+
+    def strike_all(self, tuples: Iterable[Tuple], death: Death) -> tuple[list[Tuple], list[Tuple]]:
+        """Apply a death to those of the tuples that are there: which are lost, and of which another took over."""
+        return strike_each(self, tuples, death)
+
+    def others(self, t: Tuple) -> tuple[Annotation, ...]:
+        """What waits behind the first annotation of a tuple."""
+        waiting = self.rest.get(t)
+        return () if waiting is None else (waiting,)
+
+    def variables(self, t: Tuple) -> Collection[int]:
+        """The variables of all that is kept of a tuple, as far as its annotations tell without following references."""
+        found: set[int] = set()
+        first = self.first.get(t)
+        for annotation in self.others(t) if first is None else (first, *self.others(t)):
+            if type(annotation) is Diagram:
+                found |= annotation.support
+            elif type(annotation[0]) is int:
+                found.update(annotation)
+        return found
+
+    def pop(self, t: Tuple) -> list[Derivation]:
+        """Forget a tuple; returns its derivations, none if it was not there."""
+        first = self.first.pop(t, None)
+        if first is None:
+            return []
+        others = self.others(t)
+        self.rest.pop(t, None)
+        return [(t, first), *((t, a) for a in others)]
 
     def _wait(self, t: Tuple, annotation: Annotation) -> None:
         """Merge a derivation into the rest."""
@@ -132,9 +183,38 @@ class Ledger:
 
 
 class DemandLedger(Ledger):
-    """One derivation a tuple; the others are searched for when they are needed."""
+    """One derivation a tuple; the others are searched for when they are needed.
+
+    Those that other partitions shipped are kept in a list, as they came: there is one per partition at most, and a
+    death leaves each of them whole or takes it away. Merging them into a diagram would only cost.
+    """
 
     mode = "demand"
+    searching = True
+
+    def others(self, t: Tuple) -> tuple[Annotation, ...]:
+        return tuple(self.rest.get(t, ()))
+
+    def variables(self, t: Tuple) -> Collection[int]:
+        first = self.first.get(t)
+        if first is not None and t not in self.rest and type(first[0]) is int:  # type: ignore[index]
+            return first  # type: ignore[return-value]
+        return super().variables(t)
+
+    def _wait(self, t: Tuple, annotation: Annotation) -> None:
+        waiting = self.rest.setdefault(t, [])
+        if annotation not in waiting:
+            waiting.append(annotation)
+
+    def _strike_waiting(self, t: Tuple, death: Death) -> None:
+        """Apply a death to what waits for a tuple."""
+        waiting = self.rest.get(t)
+        if waiting is not None:
+            left = [a for a in waiting if death.dead.isdisjoint(a)]
+            if not left:
+                del self.rest[t]
+            elif len(left) < len(waiting):
+                self.rest[t] = left
 
     def offer(
         self, derived: Iterable[Derivation], remote: bool = False
@@ -163,23 +243,52 @@ class DemandLedger(Ledger):
                 found.append(t)
         return found
 
+    def strike_all(self, tuples: Iterable[Tuple], death: Death) -> tuple[list[Tuple], list[Tuple]]:
+        if self.rest:
+            return strike_each(self, tuples, death)
+        # nothing waits, so what falls is lost: the look and the blow are one loop
+        first, dead, ids, keep = self.first, death.dead, death.ids, death.kept.append
+        find = first.get
+        lost: list[Tuple] = []
+        for t in tuples:
+            a: Any = find(t)
+            if a is None:
+                continue
+            if type(a[0]) is int:
+                if dead.isdisjoint(a):
+                    continue
+            elif id(a[0]) not in ids and id(a[1]) not in ids:
+                continue
+            del first[t]
+            ids.add(id(a))
+            keep(a)
+            lost.append(t)
+        return lost, []
+
+    @staticmethod
+    def _touched(a: Any, death: Death) -> bool:
+        if type(a[0]) is int:
+            return not death.dead.isdisjoint(a)
+        return id(a[0]) in death.ids or id(a[1]) in death.ids
+
     def strike(self, t: Tuple, death: Death) -> str | None:
         a = self.first.get(t)
         if a is None:
             return None
-        left: Diagram | None = None
-        if type(a) is Diagram:
-            left = death.restrict(a)
-            touched = left is not a
-        elif type(a[0]) is int:
-            touched = not death.dead.isdisjoint(a)
-        else:
-            touched = id(a[0]) in death.ids or id(a[1]) in death.ids
-        waiting = self._strike_rest(t, death) if self.rest else None
+        touched = self._touched(a, death)
+        if self.rest:
+            self._strike_waiting(t, death)
         if not touched:
             return None
         death.fell(a)
-        return self._take_over(t, left, waiting)
+        waiting = self.rest.get(t)
+        if waiting is None:
+            del self.first[t]
+            return LOST
+        self.first[t] = waiting.pop(0)
+        if not waiting:
+            del self.rest[t]
+        return REPLACED
 
 
 class LazyLedger(Ledger):
@@ -252,7 +361,38 @@ class EagerLedger(Ledger):
         return None if left is a else self._take_over(t, left, None)
 
 
-_MODES = {"demand": DemandLedger, "lazy": LazyLedger, "eager": EagerLedger}
+class PlainLedger(Ledger):
+    """Tuples without provenance: the annotation of a tuple is a set of bits, the partitions that shipped it here."""
+
+    mode = "plain"
+    searching = True
+    listed = False
+
+    def offer(
+        self, derived: Iterable[Derivation], remote: bool = False
+    ) -> tuple[list[Derivation], list[Derivation]]:
+        first: dict[Tuple, Any] = self.first
+        on: list[Derivation] = []
+        for derivation in derived:
+            t, bits = derivation
+            known = first.get(t)
+            if known is None:
+                first[t] = bits
+                on.append(derivation)
+            elif bits:
+                first[t] = known | bits
+        return on, on
+
+    def variables(self, t: Tuple) -> Collection[int]:
+        return set()
+
+
+_MODES: dict[str, type[Ledger]] = {
+    "demand": DemandLedger,
+    "lazy": LazyLedger,
+    "eager": EagerLedger,
+    "plain": PlainLedger,
+}
 
 
 def ledger(mode: str, provenance: Provenance) -> Ledger:

@@ -40,7 +40,7 @@ class MinShip:
         if self.selection is not None:
             known = [d for d in derived if d[0] in sent]
             on, dominated = self.selection.admit([d for d in derived if d[0] not in sent] if known else derived)
-            if dominated and self.ledger.mode != "demand":
+            if dominated and not self.ledger.searching:
                 self.selection.hold(dominated, False)
             if self.selection.held.first:
                 for t in {d[0]: None for d in on}:
@@ -67,6 +67,17 @@ class MinShip:
         if outcome == LOST and self.selection is not None:
             self.selection.left(t)
         return outcome
+
+    def remove(self, tuples: Iterable[Tuple]) -> list[Tuple]:
+        """Take those of the tuples that were shipped out of the ledger; returns them."""
+        pop = self.ledger.first.pop
+        removed: list[Tuple] = []
+        for t in tuples:
+            if pop(t, None) is not None:
+                removed.append(t)
+                if self.selection is not None:
+                    self.selection.left(t)
+        return removed
 
     def enter(self, new: list[Derivation]) -> None:
         """These tuples are in the ledger now and were not before: ship them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 from zlib import crc32
 
@@ -61,9 +61,33 @@ class Router:
             owner = self._cache[key] = stable_hash(key) % self.partitions
         return owner
 
-    def split(self, entries: list[Any], tuple_of: Callable[[Any], Tuple]) -> dict[int, list[Any]]:
-        """Entries by the partition of their tuple."""
+    def split(self, entries: list[Any]) -> dict[int, list[Any]]:
+        """Entries that begin with a tuple, by the partition of that.
+
+        >>> Router((0,), 2).split([((1,), "x"), ((3,), "y"), ((1,), "z")])
+        {1: [((1,), 'x'), ((1,), 'z')], 0: [((3,), 'y')]}
+        """
         parts: dict[int, list[Any]] = {}
+        if len(self.columns) != 1:
+            for entry in entries:
+                parts.setdefault(self(entry[0]), []).append(entry)
+            return parts
+        column, find = self.columns[0], self._cache.get
         for entry in entries:
-            parts.setdefault(self(tuple_of(entry)), []).append(entry)
+            t = entry[0]
+            owner = find(t[column])
+            if owner is None:
+                owner = self(t)
+            share = parts.get(owner)
+            if share is None:
+                parts[owner] = [entry]
+            else:
+                share.append(entry)
+        return parts
+
+    def split_tuples(self, tuples: Iterable[Tuple]) -> dict[int, list[Tuple]]:
+        """Tuples by their partition."""
+        parts: dict[int, list[Tuple]] = {}
+        for t in tuples:
+            parts.setdefault(self(t), []).append(t)
         return parts

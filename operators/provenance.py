@@ -30,7 +30,7 @@ except ImportError:  # wheels without CUDD: the pure Python diagrams have the sa
 # every recursive component on every partition here.
 _ESTIMATES = {"memory_estimate": 2**28, "initial_cache_size": 2**12}
 
-__all__ = ["Annotation", "Diagram", "Provenance", "support"]
+__all__ = ["Annotation", "Diagram", "Provenance", "cube", "support"]
 
 
 @final
@@ -255,9 +255,8 @@ class Provenance:
 
     def flat(self, annotation: Annotation) -> Annotation:
         """The annotation without references to others: a cube or a diagram."""
-        if type(annotation) is Diagram or _has_diagram(annotation):
-            return self.diagram(annotation)
-        return tuple(sorted(support(annotation)))
+        cube = _conjuncts(annotation) if type(annotation) is tuple else None
+        return self.diagram(annotation) if cube is None else tuple(cube)
 
     def encode(self, annotation: Annotation) -> list[Any]:
         """A cube as `[v, ...]`, a diagram as `[[v, low, high, ...]]`.
@@ -265,8 +264,10 @@ class Provenance:
         Nodes of a diagram come children first; 0 and 1 are the leaves, the node at position i is i + 2, and
         the last one is the root. Receivers need not agree on an order of the variables.
         """
-        if type(annotation) is not Diagram and not _has_diagram(annotation):
-            return sorted(support(annotation))
+        if type(annotation) is tuple:
+            cube = _conjuncts(annotation)
+            if cube is not None:
+                return cube
         root = self.diagram(annotation).function
         nodes: list[int] = []
         places: dict[int, int] = {int(self._bdd.false): 0, int(self._bdd.true): 1}
@@ -325,6 +326,38 @@ def _by_level(entry: tuple[int, Any]) -> int:
 def _varint(n: int) -> int:
     """Bytes of a non-negative number in msgpack."""
     return 1 if n < 128 else 2 if n < 256 else 3 if n < 65536 else 5
+
+
+def cube(annotation: Annotation) -> list[int]:
+    """The variables of an annotation that has no diagram in it.
+
+    >>> cube(((1,), (2, 3))), cube((((1,), (2,)), (1, 3)))
+    ([1, 2, 3], [1, 3, 2])
+    """
+    a: Any = annotation
+    if len(a) == 2 and type(a[0]) is tuple and len(a[0]) == 1 and type(a[1][0]) is int and type(a[0][0]) is int:
+        left, right = a
+        return list(right) if left[0] in right else [*left, *right]  # one step from what another partition shipped
+    found: list[int] = []
+    while type(a[0]) is not int:  # a chain of steps, each with a cube on one side, is what most are
+        left, right = a
+        if type(left[0]) is int:
+            found += left
+            a = right
+        elif type(right[0]) is int:
+            found += right
+            a = left
+        else:
+            return sorted(support(annotation))
+    found += a
+    return list(dict.fromkeys(found))
+
+
+def _conjuncts(annotation: tuple[Any, ...]) -> list[int] | None:
+    """The variables of a conjunction; None if there is a diagram in it."""
+    if not annotation:
+        return []
+    return None if _has_diagram(annotation) else cube(annotation)
 
 
 def _has_diagram(annotation: Annotation) -> bool:

@@ -23,7 +23,7 @@ class Seen:
 
     >>> seen = Seen((1,), 2); seen.add([("a", "y"), ("b", "y")]); sorted(seen.groups["y"])
     ['a', 'b']
-    >>> seen.discard(("a", "y")); seen.discard(("b", "y")); seen.groups
+    >>> seen.remove([("a", "y"), ("b", "y")]); seen.groups
     {}
     """
 
@@ -40,14 +40,15 @@ class Seen:
         for t in tuples:
             self.groups.setdefault(self.key(t), set()).add(self.rest(t))
 
-    def discard(self, t: Tuple) -> None:
-        """O(1)."""
-        k = self.key(t)
-        group = self.groups.get(k)
-        if group is not None:
-            group.discard(self.rest(t))
-            if not group:
-                del self.groups[k]
+    def remove(self, tuples: Iterable[Tuple]) -> None:
+        """O(1) a tuple. Removing a tuple that is not there changes nothing."""
+        for t in tuples:
+            k = self.key(t)
+            group = self.groups.get(k)
+            if group is not None:
+                group.discard(self.rest(t))
+                if not group:
+                    del self.groups[k]
 
     def check(self, rows: Iterable[Tuple]) -> None:
         """Assert that it is about just these tuples."""

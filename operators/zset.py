@@ -98,6 +98,21 @@ class Counts:
             elif old:
                 del rows[t]
 
+    def follow(self, gained: list[Tuple], lost: list[Tuple]) -> None:
+        """Tuples come, each with its only derivation, and others go: `add` in fewer steps, once a transaction.
+
+        >>> c = Counts(); c.follow([("a",), ("b",)], []); c.net(weighted=False).gained
+        [('a',), ('b',)]
+        >>> c.follow([("c",)], [("a",)]); c.net(weighted=False).lost, c.rows
+        ([('a',)], {('b',): 1, ('c',): 1})
+        """
+        rows = self.rows
+        for t in lost:
+            del rows[t]
+        rows.update(dict.fromkeys(gained, 1))
+        self._before.update(dict.fromkeys(lost, 1))
+        self._before.update(dict.fromkeys(gained, 0))
+
     def net(self, weighted: bool) -> Delta:
         """The changes since the last call: of weights, or of presence."""
         rows = self.rows

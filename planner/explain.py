@@ -83,7 +83,8 @@ def _stratum(stratum: Stratum, plan: Plan) -> str:
         if relation.selection is not None:
             best = ", ".join(f"{function} {relation.columns[c]}" for c, function in relation.selection.values)
             group = _names(relation, relation.selection.group)
-            lines.append(f"  + AggSel in {name}: {best}" + (f" by {group}" if group else ""))
+            strict = ", strictly" if relation.selection.strict else ""
+            lines.append(f"  + AggSel in {name}: {best}" + (f" by {group}" if group else "") + strict)
     if stratum.inputs:
         lines.append(f"  reads {', '.join(stratum.inputs)}")
     for rule in stratum.rules:

@@ -51,11 +51,13 @@ class RelationPlan:
 class Selection:
     """Keep, per group, the tuples that are best for at least one of the values (AggSel).
 
-    `values` are pairs of a column and `min` or `max`.
+    `values` are pairs of a column and `min` or `max`. `strict`: a recursive step that starts from a worse value always
+    ends at a worse one, as long as numbers are whole. Nothing that is best can then rest on a tuple that is not.
     """
 
     group: tuple[int, ...]
     values: tuple[tuple[int, Literal["min", "max"]], ...]
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class Configuration:
     """One way of running a program. `interleaving` seeds the order in which messages are delivered."""
 
     strategy: str
-    ship: str
+    ship: str | None
     partitions: int
     interleaving: int | None = None
 
@@ -29,14 +29,22 @@ class Configuration:
         )
 
 
-METHODS = (("absorption", "demand"), ("absorption", "lazy"), ("absorption", "eager"), ("recompute", "demand"))
+METHODS = (
+    ("absorption", "demand"),
+    ("absorption", "lazy"),
+    ("absorption", "eager"),
+    ("relative", "lazy"),
+    ("relative", "eager"),
+    ("dred", None),
+    ("recompute", None),
+)
 PARTITIONS = (1, 2, 5)
 # Eager mode keeps every derivation, and dense programs have exponentially many: a history ends early there.
 EAGER_NODES = 3000
 MATRIX = tuple(Configuration(s, m, n) for s, m in METHODS for n in PARTITIONS)
 
 
-def configurations(seed: int, count: int = 4) -> list[Configuration]:
+def configurations(seed: int, count: int = len(METHODS)) -> list[Configuration]:
     """Some of the matrix, every method once before any comes again, with interleavings drawn from the seed."""
     rng = random.Random(f"configurations {seed}")
     chosen = []

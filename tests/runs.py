@@ -9,9 +9,10 @@ from typing import Any
 import livelog
 from livelog.runtime.component import Component
 from tests.cases import program_of
+from tests.harness import METHODS
 from tests.oracle import evaluate
 
-__all__ = ["DETOURS", "PAIRS", "PROGRAMS", "REACHABLE", "SHIPS", "Run"]
+__all__ = ["DETOURS", "PAIRS", "PROGRAMS", "REACHABLE", "SHIPS", "WAYS", "Run"]
 
 REACHABLE = """
 .decl link(x: number, y: number)
@@ -34,6 +35,11 @@ far(x, count<*>) :- way(x, _).
 """
 PROGRAMS = {"reachable": REACHABLE, "pairs": PAIRS, "costs": COSTS, "detours": DETOURS}
 SHIPS = ("demand", "lazy", "eager")
+WAYS: dict[str, dict[str, Any]] = {
+    strategy if ship is None else f"{strategy}-{ship}": {"strategy": strategy, "ship": ship}
+    for strategy, ship in METHODS
+}
+"""All strategies with their ship modes, by name, as options for `Run` and `livelog.open`."""
 Facts = dict[str, set[tuple[Any, ...]]]
 
 

@@ -1,6 +1,6 @@
 """Makes a failing case small: drops transactions, operations, facts, rules and literals while it still fails.
 
-    python -m tests.shrink SEED [STRATEGY SHIP PARTITIONS INTERLEAVING]
+    python -m tests.shrink SEED [STRATEGY SHIP PARTITIONS INTERLEAVING]       with None for a SHIP that there is not
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def shrink(case: Case, fails: Callable[[Case], bool]) -> Case:
 def main(arguments: list[str]) -> None:
     case = generate(int(arguments[0]))
     if len(arguments) > 1:
-        chosen = [Configuration(arguments[1], arguments[2], int(arguments[3]),
-                                int(arguments[4]) if len(arguments) > 4 and arguments[4] != "None" else None)]
+        strategy, ship, partitions, interleaving = (None if a == "None" else a for a in [*arguments[1:], "None"][:4])
+        chosen = [Configuration(strategy, ship, int(partitions), interleaving and int(interleaving))]
     else:
         chosen = configurations(case.seed)
     for configuration in chosen:

@@ -45,7 +45,7 @@ def refused(text: str) -> str:
 
 
 def test_query2() -> None:
-    assert pushed(QUERY2) == Selection((0, 1), ((3, "min"), (4, "min")))
+    assert pushed(QUERY2) == Selection((0, 1), ((3, "min"), (4, "min")), strict=True)
 
 
 @pytest.mark.parametrize("kind", ["output", "printsize", "limitsize"])
@@ -58,21 +58,30 @@ def test_outputs_above_it_do_not_matter() -> None:
     assert pushed(QUERY2 + ".output cheapestPath\n.printsize minCost\n") is not None
 
 
+WEAK = (
+    "path(x, y, max(a, b)) :- link(x, z, a), path(z, y, b).",
+    "path(x, y, max(a, b)) :- path(x, z, a), path(z, y, b).",
+    "path(x, y, max(b, b + a)) :- link(x, z, a), path(z, y, b).",
+    "path(x, y, c) :- link(x, z, a), path(z, y, b), d = max(b, b + a), c = 1 + d.",
+    "path(x, y, b / 2) :- link(x, z, _), path(z, y, b).",
+    "path(x, y, a) :- link(x, z, a), path(z, y, _).",
+    "path(x, y, a + b) :- link(x, z, a), path(z, y, b). path(x, y, a) :- link(x, z, a), path(z, y, _).",
+)
+"""Steps that may end at the same value although they start from a worse one, or are not seen not to."""
+
+
 @pytest.mark.parametrize(
     "step",
     [
+        *WEAK,
         "path(x, y, c + d) :- link(x, z, c), path(z, y, d).",
         "path(x, y, d + c) :- path(x, z, c), link(z, y, d).",
         "path(x, y, c) :- link(x, z, a), path(z, y, b), c = b + 2 * a.",
         "path(x, y, b - a) :- link(x, z, a), path(z, y, b).",
         "path(x, y, 2 * b + 1) :- link(x, z, _), path(z, y, b).",
-        "path(x, y, max(a, b)) :- link(x, z, a), path(z, y, b).",
         "path(x, y, b) :- link(x, z, _), path(z, y, b).",
         "path(x, y, a + b) :- path(x, z, a), path(z, y, b).",
-        "path(x, y, max(a, b)) :- path(x, z, a), path(z, y, b).",
-        "path(x, y, b / 2) :- link(x, z, _), path(z, y, b).",
         "path(x, y, -(7 - b)) :- link(x, z, _), path(z, y, b).",
-        "path(x, y, a) :- link(x, z, a), path(z, y, _).",
         "path(x, y, a + b) :- link(x, z, a), path(z, y, b), !blocked(z).",
         "path(x, y, a + b) :- link(x, z, a), path(z, y, b), n = count : { link(z, _, _) }, n < 3.",
         "path(x, y, a + b + n) :- link(x, z, a), path(z, y, b), n = count : { link(z, _, _) }.",
@@ -85,7 +94,7 @@ def test_outputs_above_it_do_not_matter() -> None:
     ],
 )
 def test_steps_that_are_proved(step: str) -> None:
-    assert pushed(EXIT + step) == Selection((0, 1), ((2, "min"),))
+    assert pushed(EXIT + step) == Selection((0, 1), ((2, "min"),), strict=step not in WEAK)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +132,7 @@ def test_the_direction_of_a_condition(condition: str, function: str, proved: boo
 
 def test_max_of_a_sum() -> None:
     step = "path(x, y, a + b) :- link(x, z, a), path(z, y, b)."
-    assert pushed(EXIT.replace("min", "max") + step) == Selection((0, 1), ((2, "max"),))
+    assert pushed(EXIT.replace("min", "max") + step) == Selection((0, 1), ((2, "max"),), strict=True)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +143,7 @@ def test_max_of_a_sum() -> None:
 def test_with_witness_columns_growth_must_be_strict(value: str, proved: bool) -> None:
     text = WITNESS + f"path(x, y, z, {value}) :- link(x, z, a), path(z, y, _, b)."
     if proved:
-        assert pushed(text) == Selection((0, 1), ((3, "min"),))
+        assert pushed(text) == Selection((0, 1), ((3, "min"),), strict=True)
     else:
         assert "may stay the same" in refused(text)
 
@@ -154,14 +163,14 @@ def test_two_values_are_columns_to_tie_in() -> None:
         hops(x, y, min<l>) :- path(x, y, _, l).
     """
     assert "may stay the same" in refused(text)
-    assert pushed(text.replace("max(a, b)", "a + b")) == Selection((0, 1), ((2, "min"), (3, "min")))
+    assert pushed(text.replace("max(a, b)", "a + b")) == Selection((0, 1), ((2, "min"), (3, "min")), strict=True)
     limited = text.replace("max(a, b)", "a + b").replace("path(z, y, b, l).", "path(z, y, b, l), l < 5.")
     assert "may fail" in refused(limited)
 
 
 def test_min_and_max_of_one_column() -> None:
     text = EXIT + "worst(x, y, max<c>) :- path(x, y, c). path(x, y, a + b) :- link(x, z, a), path(z, y, b)"
-    assert pushed(text + ".") == Selection((0, 1), ((2, "min"), (2, "max")))
+    assert pushed(text + ".") == Selection((0, 1), ((2, "min"), (2, "max")), strict=True)
     assert "may fail" in refused(text + ", b < 9.")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from operators.aggsel import AggSel
 from operators.fixpoint import Fixpoint
 from operators.ledger import LOST, REPLACED, Death, ledger
 from operators.minship import MinShip
@@ -40,8 +41,8 @@ def listed(table: Fixpoint) -> dict[int, set[tuple[Any, ...]]]:
     found: dict[int, set[tuple[Any, ...]]] = {}
     for book in books:
         for t in book.first:
-            for a in (book.first[t], book.rest.get(t)):
-                for v in support(a) if a is not None else ():
+            for a in (book.first[t], *book.others(t)):
+                for v in support(a):
                     found.setdefault(v, set()).add(t)
     return found
 
@@ -153,6 +154,50 @@ def test_a_table_without_a_journal_tells_nothing() -> None:
     table.check()
 
 
+def test_what_was_asked_for_is_listed_and_only_once() -> None:
+    """`accept` is for cubes that were asked for: the first is kept and listed, of a known tuple nothing is."""
+    p = Provenance()
+    table = Fixpoint("r", ledger("demand", p))
+    table.arrive([(A, ((7,), (8,)))])
+    drain(table)
+    assert table.accept([(A, (1, 2)), (B, (2, 3)), (C, (4,))]) == [(B, (2, 3)), (C, (4,))]
+    assert drain(table) == [B, C]
+    assert strike_table(table, {99}) == [], "whoever only inserts need not have it listed; a death must"
+    assert {v: set(ts) for v, ts in table.mentions.items()} == {2: {B}, 3: {B}, 4: {C}}
+    assert not table.ledger.rest and table.rows[A] == ((7,), (8,))
+    assert strike_table(table, {2}) == [B] and set(table.mentions) == {4}
+    assert table.accept([]) == []
+    assert table.accept([(B, (5,))]) == [(B, (5,))]
+    drain(table)
+    assert strike_table(table, {5}) == [B], "also if it comes before anything was listed"
+    assert table.accept([(B, (6,))]) == [(B, (6,))]
+    drain(table)
+    assert sorted(table.net()[0]) == [A, B, C]
+    table.check()
+
+
+@pytest.mark.parametrize("selected", [False, True])
+def test_removed_tuples_are_journalled_and_leave_the_indexes_when_swept(selected: bool) -> None:
+    rows = [("a", 1), ("a", 2), ("b", 1)]
+    p = Provenance()
+    selection = AggSel((0,), ((1, "min"), (1, "max")), ledger("plain", p)) if selected else None
+    table = Fixpoint("r", ledger("plain", p), selection)
+    index = table.index((0,))
+    table.seen = None if selected else Seen((0,), 2)
+    table.arrive([(t, i) for i, t in enumerate(rows)])
+    assert drain(table) == rows and sorted(table.net()[0]) == rows
+    assert table.remove([rows[0], ("z", 9), rows[2], rows[0]]) == {rows[0]: 0, rows[2]: 2}
+    assert list(table.rows) == [rows[1]] and index.find("b"), "still there for those who look for what it derived"
+    table.arrive([(rows[2], 4)])
+    if selected:
+        assert table.selection is not None and sorted(table.selection.take_dirty()) == ["a", "b"]
+    table.sweep([rows[0], rows[2]])
+    assert set(index.find("a")) == {rows[1]} and set(index.find("b")) == {rows[2]}
+    drain(table)
+    assert table.net() == ([], [rows[0]]), "one of them is back"
+    table.check()
+
+
 # --- MinShip -------------------------------------------------------------------------------------------------
 
 
@@ -216,6 +261,21 @@ def test_the_owner_has_what_the_sender_can_derive(mode: str, seed: int) -> None:
     assert shipped > 10
     ship.close()
     assert ship.stats()["shipped"] == len(model)
+
+
+def test_what_was_shipped_can_be_taken_back() -> None:
+    p = Provenance()
+    for selection in (None, AggSel((0,), ((0, "min"),), ledger("plain", p))):
+        ship = MinShip("r", ledger("plain", p), selection)
+        ship.arrive([(A, 0), (B, 0)])
+        assert [t for t, _ in ship.take()] == [A, B]
+        assert ship.remove([A, C, A]) == [A] and list(ship.rows) == [B]
+        if selection is not None:
+            assert selection.take_dirty() == ["a"] and "a" not in selection.members
+        ship.arrive([(A, 0), (B, 0)])
+        assert [t for t, _ in ship.take()] == [A], "and be shipped again"
+        ship.close()
+        ship.check()
 
 
 def test_how_much_each_mode_ships() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from operators import kernels
+from operators import source as generated
 from operators.expr import Apply, Col, Const
 from operators.kernels import Shape, condition, forward, key_of, row_function
 from tests.test_kernels import ARITHMETIC, SIDES, Bench, hunt
@@ -106,13 +106,13 @@ NASTY = [
 def test_nothing_of_a_program_enters_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every name in the generated code is one of the generator's own, and it holds no text and no other constant."""
     sources: list[str] = []
-    real = kernels._code
+    real = generated._code
 
     def spy(source: str, name: str) -> Any:
         sources.append(source)
         return real(source, name)
 
-    monkeypatch.setattr(kernels, "_code", spy)
+    monkeypatch.setattr(generated, "_code", spy)
 
     def abort(*_: Any) -> Any:
         return "aborted"
@@ -124,7 +124,7 @@ def test_nothing_of_a_program_enters_the_code(monkeypatch: pytest.MonkeyPatch) -
     want = (7, *NASTY, "aborted")
     bench = Bench(shape, [(7,)], [(7,)])
     for side in SIDES:
-        for purpose in ("heads", "each", "first", "direct", "select", "weights"):
+        for purpose in ("heads", "each", "first", "direct", "select", "sole", "weights"):
             out: Any = {} if purpose == "weights" else []
             if purpose == "weights":
                 forward(shape, side, purpose)([((7,), 1)], {7: {(7,): 1}}.get, {}, {}, {}, out)
@@ -133,13 +133,13 @@ def test_nothing_of_a_program_enters_the_code(monkeypatch: pytest.MonkeyPatch) -
                 head = bench.run(side, purpose, {}, {}, out)[0]
                 head = head if purpose == "heads" else head[0]
             assert all(a is b or a == b for a, b in zip(head, want, strict=True))
-    assert hunt(bench, "left", (0,), every=True)((7,))
+    assert hunt(bench, "left", (0,), "every")((7,)) and hunt(bench, "left", (0,), "best")((7,))
     assert row_function(outputs)((7, 7))[1] == NASTY[0]
     assert condition(where, 1) is not None
-    assert len(sources) >= 14
+    assert len(sources) >= 17
     own = re.compile(
-        r"[kfdt]\d+|[abhtupqk]|a[12]|bucket[12]?|find[12]?|rows[12]?|batch|known|sent|out|best|found|seen|kernel|key|compute"
-        r"|holds|set|overflow|LOWEST|HIGHEST"
+        r"[kfdt]\d+|[abhtupqk]|a[12]|bucket[12]?|find[12]?|rows[12]?|batch|known|sent|out|others|best|seen|kernel|key|compute"
+        r"|heads|entry|old|v|holds|set|overflow|LOWEST|HIGHEST"
     )
     for source in sources:
         for node in ast.walk(ast.parse(source)):

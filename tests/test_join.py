@@ -66,6 +66,10 @@ def test_every_pair_meets_once_whoever_comes_first(purpose: str, seed: int) -> N
     for side in ("left", "right"):
         everything = list((left if side == "left" else right).rows)
         assert sorted(join.heads(side, everything)) == sorted(h for h, _ in want)
+        heads = {h for h, _ in want}
+        known, sent = set(sorted(heads)[::2]), set(sorted(heads)[::3])
+        there = join.heads_there(side, everything, known, sent)
+        assert sorted(there) == sorted(h for h, _ in want if h in known | sent)
 
 
 def test_a_table_joined_with_itself_meets_itself_once() -> None:

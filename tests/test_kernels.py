@@ -5,14 +5,16 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from operators.expr import Apply, Col, Const, Expr
+from operators.finders import finder
 from operators.index import Index
-from operators.kernels import Shape, finder, forward, key_of, mapper
+from operators.kernels import Shape, forward, key_of, mapper, parents
 from operators.seen import Seen
 from operators.zset import ZTable
 
@@ -129,12 +131,15 @@ class Bench:
         index.add(self.tables[side])
         return index.find
 
-    def run(self, side: str, purpose: str, known: Any = None, sent: Any = None, out: Any = None) -> Any:
+    def run(
+        self, side: str, purpose: str, known: Any = None, sent: Any = None, out: Any = None, annotated: bool = True
+    ) -> Any:
         """The batch is one whole side, and the other side is what was there before."""
         other, key = ("right", self.shape.right_key) if side == "left" else ("left", self.shape.left_key)
-        batch: list[Any] = list(self.rows[side].items()) if purpose != "heads" else self.tables[side]
+        bare = purpose in ("heads", "there")
+        batch: list[Any] = self.tables[side] if bare else list(self.rows[side].items())
         out = [] if out is None else out
-        kernel = forward(self.shape, side, purpose)
+        kernel = forward(self.shape, side, purpose, annotated)
         kernel(batch, self.index(other, key), self.rows[other], known, sent, out)
         return out
 
@@ -172,6 +177,47 @@ def test_first_and_direct_skip_what_is_known(problem: tuple[Shape, list[Row], li
         assert all((h, p) in bench.pairs and table[h] is p for h, p in out)
         assert table.keys() == known.keys() | set(heads)
         assert all(table[h] == "known" for h in known)
+
+
+@quick
+@given(problems())
+def test_there_gives_just_what_is_known(problem: tuple[Shape, list[Row], list[Row]]) -> None:
+    bench = Bench(*problem)
+    heads = [h for h, _, _ in bench.matches]
+    known, sent = dict.fromkeys(some(heads, 2)), dict.fromkeys(some(heads, 3))
+    for side in SIDES:
+        want = Counter(h for h in heads if h in known or h in sent)
+        assert Counter(bench.run(side, "there", known, sent)) == want
+        assert bench.run(side, "there", {}, ()) == []
+
+
+@quick
+@given(problems())
+def test_without_annotations_a_new_head_gets_nothing(problem: tuple[Shape, list[Row], list[Row]]) -> None:
+    """The same heads as with annotations, for every purpose that makes pairs."""
+    bench = Bench(*problem)
+    heads = [h for h, _, _ in bench.matches]
+    known = dict.fromkeys(some(heads, 2), "known")
+    for side in SIDES:
+        for purpose in ("first", "direct", "select") if bench.shape.values else ("first", "direct"):
+            sent: Any = {} if purpose == "select" else ()
+            plain, full = dict(known), dict(known)
+            out = bench.run(side, purpose, plain, sent, annotated=False)
+            assert Counter(h for h, _ in out) == Counter(h for h, _ in bench.run(side, purpose, full, sent))
+            assert all(a == 0 for _, a in out)
+            assert plain.keys() == full.keys() and all(plain[h] == ("known" if h in known else 0) for h in plain)
+
+
+@quick
+@given(problems())
+def test_an_edge_leads_back_to_the_parents(problem: tuple[Shape, list[Row], list[Row]]) -> None:
+    """With the head it tells both, and two derivations of one head have two edges."""
+    bench = Bench(*problem)
+    behind = parents(bench.shape)
+    for side in SIDES:
+        edges = bench.run(side, "edges")
+        assert Counter((h, *behind(h, e)) for h, e in edges) == Counter(bench.matches)
+        assert len(set(edges)) == len(set(bench.matches)) and all(e[0] == bench.shape.number for _, e in edges)
 
 
 @quick
@@ -219,6 +265,25 @@ def test_select_drops_what_the_best_dominates(problem: tuple[Shape, list[Row], l
 
 
 @quick
+@given(problems())
+def test_sole_lets_through_what_is_better_than_the_best(problem: tuple[Shape, list[Row], list[Row]]) -> None:
+    bench = Bench(*problem)
+    if not bench.shape.values:
+        return
+    bench.shape = replace(bench.shape, values=bench.shape.values[:1])
+    ((column, kind),) = bench.shape.values
+    group = key_of(bench.shape.group)
+    best = {group(h): h for h, _, _ in bench.matches[::2]}
+
+    def better(h: Row) -> bool:
+        there = best.get(group(h))
+        return there is None or (h[column] < there[column] if kind == "min" else h[column] > there[column])
+
+    for side in SIDES:
+        assert Counter(bench.run(side, "sole", {}, best)) == Counter((h, p) for h, p in bench.pairs if better(h))
+
+
+@quick
 @given(problems(), st.integers(-2, 3))
 def test_weights_multiply(problem: tuple[Shape, list[Row], list[Row]], factor: int) -> None:
     shape, left, right = problem
@@ -258,23 +323,38 @@ def test_mappers(problem: tuple[Shape, list[Row], list[Row]]) -> None:
     table: dict[Row, Any] = dict(known)
     out = run("direct", batch, table)
     assert {h for h, _ in out} == set(heads) - known.keys() and all((h, p) in pairs and table[h] is p for h, p in out)
+    assert Counter(run("there", left, known, sent)) == Counter(h for h in heads if h in known or h in sent)
+    out = []
+    mapper(shape, "first", annotated=False)(batch, known, sent, out)
+    assert Counter(out) == Counter((h, 0) for h in heads if h not in known and h not in sent)
+    behind = parents(shape)
+    assert Counter((h, behind(h, e)) for h, e in run("edges", batch)) == Counter((h, (t, None)) for h, t, _ in matches)
     counted = run("weights", [(t, 2) for t in left], out={})
     assert counted == {h: 2 * n for h, n in Counter(heads).items()}
 
 
-def hunt(bench: Bench, probe: str, given: tuple[int, ...], every: bool) -> Callable[[Row], Any]:
-    """A finder with the indexes that it asks for, and nothing where the table serves."""
+def hunt(
+    bench: Bench, probe: str, given: tuple[int, ...], want: str, tables: Any = None
+) -> Callable[[Row], Any]:
+    """A finder with the indexes that it asks for, and nothing where the table serves, as a function of one head."""
     shape = bench.shape
-    found = finder(shape, probe, given, every)
+    found = finder(shape, probe, given, want)
     second = "right" if found.first == "left" else "left"
-    arity = {"left": shape.left, "right": shape.right or 0}
     finds: list[Any] = []
     for side, index in ((found.first, found.first_index), (second, found.second_index)):
-        finds.append(None if index is None or len(index) == arity[side] else bench.index(side, index))
+        finds.append(None if index is None else bench.index(side, index))
     rows = bench.rows
-    if shape.right is None:
-        return lambda h: found.call(h, finds[0], rows["left"], None, None)
-    return lambda h: found.call(h, finds[0], rows[found.first], finds[1], rows[second])
+
+    def search(h: Row) -> Any:
+        known, sent, out, others = tables or ({}, {}, [], [])
+        other = None if shape.right is None else rows[second]
+        found.call([h], finds[0], rows[found.first], finds[1], other, known, sent, out, others)
+        if want != "one":
+            return out
+        assert known == dict(out) and others == ([] if out else [h])
+        return out[0][1] if out else None
+
+    return search
 
 
 def typed(found: Iterable[tuple[Row, Any]]) -> Counter[str]:
@@ -294,14 +374,48 @@ def test_finder_against_brute_force(problem: tuple[Shape, list[Row], list[Row]],
     everything = tuple(range(width))
     group = shape.group
     for probe in SIDES:
-        one = hunt(bench, probe, everything, every=False)
-        several = hunt(bench, probe, group, every=True)
+        one = hunt(bench, probe, everything, "one")
+        several = hunt(bench, probe, group, "every")
         for h in [*(h for h, _, _ in bench.matches), *strangers]:
             possible = [p for g, p in bench.pairs if g == h]
             found = one(h)
             assert found in possible if possible else found is None, f"{shape} finds {found} for {h}"
             want = [(g, p) for g, p in bench.pairs if all(g[c] == h[c] for c in group)]
             assert typed(several(h)) == typed(want)
+
+
+@settings(quick, max_examples=150)
+@given(st.one_of(problems(), problems(joined=False)), st.data())
+def test_the_best_of_a_group_is_found(problem: tuple[Shape, list[Row], list[Row]], data: Any) -> None:
+    """Into a group without a tuple it goes at once; otherwise it is told, if it is better."""
+    bench = Bench(*problem)
+    if not bench.shape.values:
+        return
+    shape = replace(bench.shape, values=bench.shape.values[:1])
+    bench.shape = shape
+    if shape.right is None:
+        bench.pairs = [(h, (note("left", t),) * 2) for h, t, _ in bench.matches]
+    ((column, kind),) = shape.values
+    sign = 1 if kind == "min" else -1
+    group = key_of(shape.group)
+    there = {group(h): h for h, _ in data.draw(st.permutations(bench.pairs))[:2]}
+    for probe in SIDES:
+        heads = list({group(h): h for h, _ in bench.pairs}.values())
+        for h in heads:
+            same = [(g, p) for g, p in bench.pairs if group(g) == group(h)]
+            best = min(sign * g[column] for g, _ in same)
+            known: dict[Row, Any] = {}
+            sent = dict(there)
+            out, others = [], []
+            hunt(bench, probe, shape.group, "best", (known, sent, out, others))(h)
+            old = there.get(group(h))
+            if old is None:
+                assert len(out) == 1 and not others and out[0] in same and sign * out[0][0][column] == best
+                assert known == dict(out) and sent == {**there, group(h): out[0][0]}
+            else:
+                assert not out and not known and sent == there
+                assert bool(others) == (best < sign * old[column])
+                assert all(d in same and sign * d[0][column] == best for d in others)
 
 
 @quick
@@ -318,7 +432,7 @@ def test_finder_passes_over_what_left_the_table(problem: tuple[Shape, list[Row],
         if t not in gone["left"] and u not in gone["right"]
     ]
     for probe in SIDES:
-        one = hunt(bench, probe, tuple(range(len(bench.shape.outputs))), every=False)
+        one = hunt(bench, probe, tuple(range(len(bench.shape.outputs))), "one")
         for h, _, _ in bench.matches:
             possible = [p for g, p in alive if g == h]
             found = one(h)

@@ -21,8 +21,9 @@ Model = dict[tuple[Any, ...], Cubes]
 
 def kept(book: Ledger, t: tuple[Any, ...]) -> Cubes:
     """All derivations that a ledger has of a tuple."""
-    p = book.provenance
-    return minimal(derivations(p, book.first.get(t)) | derivations(p, book.rest.get(t)))
+    first = book.first.get(t)
+    annotations = book.others(t) if first is None else (first, *book.others(t))
+    return minimal(cube for a in annotations for cube in derivations(book.provenance, a))
 
 
 def bury(book: Ledger, dead: set[int]) -> dict[tuple[Any, ...], str]:
@@ -31,9 +32,9 @@ def bury(book: Ledger, dead: set[int]) -> dict[tuple[Any, ...], str]:
     tuples = list(book.first)
     suspects = book.suspects(tuples, death)
     for t in set(tuples) - set(suspects):
-        before = book.first[t], book.rest.get(t)
+        before = book.first[t], book.others(t)
         assert book.strike(t, death) is None
-        assert (book.first[t], book.rest.get(t)) == before
+        assert (book.first[t], book.others(t)) == before
     outcomes = {}
     for t in suspects:
         first = book.first[t]
@@ -147,10 +148,49 @@ def test_the_first_falls_after_a_death_that_only_touched_the_rest() -> None:
     book.offer([(A, (1, 5)), (A, (6,))], remote=True)
     death = Death({1}, p)
     assert book.strike(A, death) is None
-    assert derivations(p, book.rest[A]) == minimal([{6}])
+    assert book.others(A) == ((6,),)
     death.fell(parent)
     assert book.strike(A, death) == REPLACED
     assert kept(book, A) == minimal([{6}]) and not book.rest
+
+
+@pytest.mark.parametrize("partition", [0, 3])
+def test_demand_mode_keeps_what_came_from_others_as_it_came(partition: int) -> None:
+    """In a list, each derivation once, and without a diagram."""
+    p = Provenance(partition, 5)
+    book = ledger("demand", p)
+    book.offer([(A, ((1,), (2,)))])
+    book.offer([(A, (3, 4)), (A, (5,)), (A, (3, 4))], remote=True)
+    assert book.others(A) == ((3, 4), (5,)) and book.others(B) == ()
+    assert set(book.variables(A)) == {3, 4, 5}, "those of a pair are found by the walk"
+    assert book.pop(A) == [(A, ((1,), (2,))), (A, (3, 4)), (A, (5,))] and book.pop(A) == []
+    assert not book.first and not book.rest and p.nodes == p.levels == 0
+    book.offer([(B, (6, 7))], remote=True)
+    assert set(book.variables(B)) == {6, 7}
+    book.check()
+
+
+def test_the_next_in_line_takes_over() -> None:
+    book = ledger("demand", Provenance())
+    book.offer([(A, (1,)), (A, (2, 9)), (A, (3,)), (A, (4, 9)), (A, (5,))], remote=True)
+    assert bury(book, {9}) == {} and book.others(A) == ((3,), (5,))
+    assert bury(book, {1}) == {A: REPLACED} and book.first[A] == (3,) and book.others(A) == ((5,),)
+    assert bury(book, {3}) == {A: REPLACED} and book.others(A) == ()
+    assert bury(book, {5}) == {A: LOST}
+
+
+def test_without_provenance_the_senders_are_kept_as_bits() -> None:
+    book = ledger("plain", Provenance())
+    assert (book.mode, book.searching, book.listed) == ("plain", True, False)
+    on, created = book.offer([(A, 0), (B, 0b10), (A, 0)])
+    assert on == created == [(A, 0), (B, 0b10)]
+    assert book.offer([(A, 0b100), (B, 0b1), (B, 0b10)], remote=True) == ([], [])
+    assert book.first == {A: 0b100, B: 0b11} and not book.rest
+    assert book.others(A) == () and not book.variables(A)
+    assert book.pop(B) == [(B, 0b11)] and book.pop(C) == []
+    book.offer([(C, 0)])
+    assert book.pop(C) == [(C, 0)], "nobody shipped it, and it is there all the same"
+    book.check()
 
 
 # --- histories -----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 
 import datalog
 import livelog
+from tests.runs import WAYS
 
 REACHABLE = "reachable(x, y) :- link(x, y). reachable(x, y) :- link(x, z), reachable(z, y)."
 CHEAPEST = """
@@ -87,11 +88,19 @@ def test_reachability_ends_where_it_began() -> None:
     run(REACHABLE, graph(40, 100, 3), "reachable", 1500)
 
 
-@pytest.mark.parametrize("ship", ["lazy", "eager"])
-def test_the_other_ship_modes(ship: str) -> None:
-    run(REACHABLE, graph(12, 26, 3), "reachable", 250, ship=ship)
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in ("absorption-demand", "recompute")])
+def test_the_other_ways(way: str) -> None:
+    run(REACHABLE, graph(12, 26, 3), "reachable", 250, **WAYS[way])
 
 
-def test_cheapest_cost_over_partitions() -> None:
+@pytest.mark.parametrize("way", ["absorption-demand", "relative-lazy", "dred"])
+def test_over_partitions(way: str) -> None:
+    """What is offered, shipped and copied does not pile up either."""
+    run(REACHABLE, graph(20, 50, 3), "reachable", 250, partitions=3, **WAYS[way])
+
+
+@pytest.mark.parametrize("way", ["absorption-demand", "dred"])
+def test_cheapest_cost_over_partitions(way: str) -> None:
     rng = random.Random(5)
-    run(CHEAPEST, [(x, y, rng.randint(1, 9)) for x, y in graph(16, 40, 4)], "best", 250, partitions=3)
+    links = [(x, y, rng.randint(1, 9)) for x, y in graph(16, 40, 4)]
+    run(CHEAPEST, links, "best", 250, partitions=3, **WAYS[way])

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from operators.provenance import Annotation, Diagram, Provenance, support
+from operators.provenance import Annotation, Diagram, Provenance, cube, support
 from tests.derivations import Cubes, derivations, minimal, restricted
 
 N = 5
@@ -222,8 +222,8 @@ class Laws:
         for i in range(1, 100_000):
             chain = (chain, cubes[i % 20]) if i % 2 else (cubes[i % 20], chain)
         assert support(chain) == set(variables)
-        assert p.flat(chain) == tuple(variables)
-        assert p.encode(chain) == variables
+        assert sorted(p.flat(chain)) == variables, "in any order, but each once"
+        assert sorted(p.encode(chain)) == variables
         assert p.implicant(chain) == set(variables)
         assert p.size(chain) == 21
         assert p.diagram(chain).function == p.diagram(tuple(variables)).function
@@ -305,6 +305,26 @@ def test_the_default_library_is_the_fast_one_where_it_is_installed() -> None:
     except ImportError:
         fast = importlib.import_module("dd.autoref")
     assert Provenance()._module is fast
+
+
+def test_a_cube_has_every_variable_once() -> None:
+    """Whatever the derivation looks like: a step from a cube, a chain, or a tree with branches on both sides."""
+    rng = random.Random(1)
+
+    def draw(depth: int) -> Annotation:
+        if depth == 0 or rng.random() < 0.2:
+            return tuple(rng.sample(range(12), rng.randint(1, 3)))
+        sides = draw(depth - 1), draw(rng.choice([0, 0, depth - 1]))
+        return sides if rng.random() < 0.5 else sides[::-1]
+
+    shapes = set()
+    for depth in (0, 1, 1, 2, 3, 6) * 60:
+        annotation = draw(depth)
+        found = cube(annotation)
+        assert sorted(found) == sorted(support(annotation)), annotation
+        assert cube(tuple(found)) == found, "one that is flat already stays as it is"
+        shapes.add((depth, len(found)))
+    assert len(shapes) > 20
 
 
 def test_no_manager_is_made_before_derivations_are_merged() -> None:

@@ -12,6 +12,7 @@ import livelog
 from tests.cases import program_of
 from tests.harness import METHODS
 from tests.oracle import evaluate
+from tests.runs import WAYS
 
 # Three strata: a recursion, a negation over it, and an aggregate whose rule divides. Errors come from any of them.
 TEXT = """
@@ -43,6 +44,9 @@ CONFIGURATIONS = [
     for strategy, ship in METHODS
     for partitions in (1, 3)
 ]
+
+
+INCREMENTAL = [way for way in WAYS if way != "recompute"]
 
 
 def views(session: Any) -> dict[str, list[Any]]:
@@ -149,19 +153,20 @@ class Oracle:
         return 1
 
 
-def opened(partitions: int, ship: str = "demand") -> tuple[Any, Oracle]:
+def opened(partitions: int, **options: Any) -> tuple[Any, Oracle]:
     oracle = Oracle()
     links = [(i, i + 1) for i in range(5)]
     session = livelog.open(
-        datalog.parse(CALLS), facts={"link": links}, functions={"ask": oracle}, partitions=partitions, ship=ship
+        datalog.parse(CALLS), facts={"link": links}, functions={"ask": oracle}, partitions=partitions, **options
     )
     return session, oracle
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("way", INCREMENTAL)
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), MemoryError()], ids=lambda e: type(e).__name__)
-def test_interrupts_roll_back(error: BaseException, partitions: int) -> None:
-    session, oracle = opened(partitions)
+def test_interrupts_roll_back(error: BaseException, way: str, partitions: int) -> None:
+    session, oracle = opened(partitions, **WAYS[way])
     before = views(session)
     for change in ("insert", "delete"):
         # a failing rule gets a second try with the new facts, an interrupt does not
@@ -177,9 +182,10 @@ def test_interrupts_roll_back(error: BaseException, partitions: int) -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_a_function_that_fails_for_a_while(partitions: int) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_function_that_fails_for_a_while(way: str, partitions: int) -> None:
     """Even the way back needs it: until it answers again there is an error, and never a wrong view."""
-    session, oracle = opened(partitions)
+    session, oracle = opened(partitions, **WAYS[way])
     before = views(session)
     oracle.error, oracle.times = ConnectionError("no answer"), 10**6
     for _ in range(2):
@@ -194,9 +200,9 @@ def test_a_function_that_fails_for_a_while(partitions: int) -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-@pytest.mark.parametrize("ship", ["demand", "lazy", "eager"])
-def test_an_error_while_a_death_is_followed_names_the_rule(ship: str, partitions: int) -> None:
-    session, oracle = opened(partitions, ship)
+@pytest.mark.parametrize("way", INCREMENTAL)
+def test_an_error_while_a_death_is_followed_names_the_rule(way: str, partitions: int) -> None:
+    session, oracle = opened(partitions, **WAYS[way])
     before = views(session)
     oracle.error, oracle.times = ValueError("out of order"), 10**6
     with pytest.raises(livelog.RuntimeProblem, match="out of order") as problem, session.transaction() as tx:
@@ -254,13 +260,14 @@ PASSING: dict[str, tuple[str, dict[str, list[Any]], list[tuple[Any, ...]], str, 
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 3, 5])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", PASSING)
-def test_tuples_that_are_never_there_together_cannot_fail(name: str, partitions: int) -> None:
+def test_tuples_that_are_never_there_together_cannot_fail(name: str, way: str, partitions: int) -> None:
     """A new tuple may meet one that the same transaction takes away: what they give is nobody's business."""
     text, facts, operations, view, want = PASSING[name]
     program = program_of(text if "l(" not in text else ".decl l(x: number)\n.decl r(x: number)\n" + text)
     for seed in (None, 1, 2):
-        with livelog.open(program, facts=facts, partitions=partitions, seed=seed) as session:
+        with livelog.open(program, facts=facts, partitions=partitions, seed=seed, **WAYS[way]) as session:
             before = set(session[view])
             with session.transaction() as tx:
                 for operation, relation, row in operations:
@@ -271,9 +278,9 @@ def test_tuples_that_are_never_there_together_cannot_fail(name: str, partitions:
             session.check()
 
 
-@pytest.mark.parametrize("ship", ["demand", "lazy", "eager"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("partitions", [1, 2])
-def test_a_lost_tuple_is_not_found_where_it_cannot_be_derived(ship: str, partitions: int) -> None:
+def test_a_lost_tuple_is_not_found_where_it_cannot_be_derived(way: str, partitions: int) -> None:
     """A number meets a float: the head holds both, and a search must not take two that differ for a pair."""
     text = """
     .decl l(x: number)
@@ -286,7 +293,7 @@ def test_a_lost_tuple_is_not_found_where_it_cannot_be_derived(ship: str, partiti
     p(z, y) :- p(x, y), c(x, z).
     """
     facts = {"a": [(1, 2.0), (3, 3.0)], "l": [(1,), (3,)], "r": [(2.0,), (3.0,)], "c": [(5, 6)]}
-    with livelog.open(program_of(text), facts=facts, partitions=partitions, ship=ship) as session:
+    with livelog.open(program_of(text), facts=facts, partitions=partitions, **WAYS[way]) as session:
         with session.transaction() as tx:
             tx.delete("a", (1, 2.0))
             tx.delete("a", (3, 3.0))
@@ -305,8 +312,9 @@ n(1 - p, x + 1) :- n(p, x), x < 3000.
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 3])
-def test_the_limit_counts_what_others_own(partitions: int) -> None:
-    with livelog.open(program_of(COUNTER), partitions=partitions, limit=500) as session:
+@pytest.mark.parametrize("way", WAYS)
+def test_the_limit_counts_what_others_own(way: str, partitions: int) -> None:
+    with livelog.open(program_of(COUNTER), partitions=partitions, limit=500, **WAYS[way]) as session:
         with pytest.raises(livelog.RuntimeProblem, match="no end") as problem:
             session.load("start", [(0, 0)])
         assert problem.value.rule == "n(1 - p, x + 1) :- n(p, x), x < 3000."
@@ -315,12 +323,13 @@ def test_the_limit_counts_what_others_own(partitions: int) -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_a_rollback_is_not_held_to_the_limit(partitions: int) -> None:
+@pytest.mark.parametrize("way", INCREMENTAL)
+def test_a_rollback_is_not_held_to_the_limit(way: str, partitions: int) -> None:
     """The state grew past it in steps; it was evaluated before, so it has an end."""
     text = """.decl e(x: number, y: number)
     r(x, y) :- e(x, y).
     r(x, y) :- e(x, z), r(z, y), 100 / x > 0 - 1000."""
-    with livelog.open(program_of(text), limit=100, partitions=partitions) as session:
+    with livelog.open(program_of(text), limit=100, partitions=partitions, **WAYS[way]) as session:
         for base in (1, 101, 201):
             session.load("e", [(base + i, base + i + 1) for i in range(12)])
         assert len(session["r"]) == 3 * 78
@@ -333,7 +342,7 @@ def test_a_rollback_is_not_held_to_the_limit(partitions: int) -> None:
         assert len(session["r"]) == 3 * 78 + 1
 
 
-@pytest.mark.parametrize("strategy", ["absorption", "recompute"])
+@pytest.mark.parametrize("strategy", ["absorption", "relative", "dred", "recompute"])
 def test_changes_after_a_relation_outgrew_its_limit(strategy: str) -> None:
     text = ".decl e(x: number)\n.decl r(x: number)\n.output r\n.limitsize r(n=2)\nr(x) :- e(x)."
     with livelog.open(program_of(text), strategy=strategy, facts={"e": [(1,)]}) as session:

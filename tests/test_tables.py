@@ -35,21 +35,20 @@ def test_an_index_against_a_scan(keys: tuple[int, ...]) -> None:
             index.add([t, t])
             rows.add(t)
         else:
-            index.remove(t)
+            index.remove([t])
             rows.discard(t)
         index.check(rows)
         k = index.key(t)
         assert set(index.find(k) or ()) == {u for u in rows if index.key(u) == k}
         assert index.find(k) is None or index.find(k), "no empty bucket"
-    for t in list(rows):
-        index.remove(t)
+    index.remove(list(rows))
     assert not index.buckets
 
 
 def test_an_index_keeps_the_order_of_insertion() -> None:
     index = Index((0,))
     index.add([("a", i) for i in (3, 1, 2)])
-    index.remove(("a", 1))
+    index.remove([("a", 1)])
     index.add([("a", 1)])
     assert list(index.find("a") or ()) == [("a", 3), ("a", 2), ("a", 1)]
 
@@ -64,12 +63,11 @@ def test_seen_against_a_set(carried: tuple[int, ...]) -> None:
             seen.add([t])
             rows.add(t)
         else:
-            seen.discard(t)
+            seen.remove([t])
             rows.discard(t)
         seen.check(rows)
         assert (t in rows) == (seen.rest(t) in seen.groups.get(seen.key(t), ()))
-    for t in list(rows):
-        seen.discard(t)
+    seen.remove(list(rows))
     assert not seen.groups
 
 
@@ -202,9 +200,14 @@ def test_routing() -> None:
         assert by_name(t) == stable_hash(t[1]) % 4 == by_name(t)
         assert by_both(t) == stable_hash((t[1], t[0])) % 4
         assert by_both(t) == Router((1, 0), 4)((float(t[0]), t[1])), "1 and 1.0 live together"
-    parts = by_name.split([(t, 1) for t in rows], lambda entry: entry[0])
-    assert sorted(e for part in parts.values() for e in part) == sorted((t, 1) for t in rows)
-    assert all(by_name(t) == owner for owner, part in parts.items() for t, _ in part)
+    for placement in ((1,), (1, 0), ()):
+        router = Router(placement, 4)
+        parts = router.split([(t, i) for i, t in enumerate(rows)])
+        assert sorted((i, t) for part in parts.values() for t, i in part) == list(enumerate(rows))
+        assert all(router(t) == owner for owner, part in parts.items() for t, _ in part)
+        assert all(part == sorted(part, key=lambda entry: entry[1]) for part in parts.values()), "in their order"
+        assert router.split_tuples(iter(rows)) == {owner: [t for t, _ in part] for owner, part in parts.items()}
+    assert Router((1,), 4).split([]) == {} == Router((1,), 4).split_tuples([])
 
 
 def test_the_cache_of_a_router_is_bounded() -> None:

@@ -1,19 +1,19 @@
-"""A recursive component on one partition: what happens to its tables in a transaction.
+"""A recursive component on one partition: what is the same whichever way its views are maintained.
 
-What happens in a transaction: `begin` takes the net changes of the lower strata (this partition's share).
-Deaths come first: they are told to all partitions and followed through the local joins (`livelog.runtime.death`),
-then insertions are joined until nothing is pending (`_pump`). `receive` does the same for what other partitions
-send. Every message is worked off completely before the next one is looked at, so whatever order
-messages arrive in, each finds consistent tables. `finish` tells the net changes upwards.
+`begin` takes the net changes of the lower strata (this partition's share); `receive` what other partitions send.
+Insertions gather until `work`, so that many small messages make one batch; before anything else is received they
+are worked off, so that whatever order messages arrive in, each finds consistent tables. When no message is under way,
+`resume` goes on with what had to wait for that, until nobody has anything left. `finish` tells the net changes
+upwards. How tuples enter and leave is up to the method:
+`livelog.runtime.absorption`, `livelog.runtime.dred`, `livelog.runtime.relative`.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from livelog.runtime.death import Mourning
 from livelog.runtime.network import Network, Wiring
 from operators.delta import Delta
 from operators.errors import Divergence
@@ -22,14 +22,17 @@ from operators.join import PipelinedHashJoin, Projection
 from operators.kernels import key_of
 from operators.ledger import Derivation
 from operators.minship import MinShip
+from operators.offers import Offering
 from operators.partition import Router
-from operators.provenance import Annotation, Diagram, Provenance
+from operators.provenance import Provenance
 from planner.plan import BROADCAST, Input, Plan, Stratum
 
 __all__ = ["Component"]
 
 Tuple = tuple[Any, ...]
 Send = Callable[[int, str, int, list[Any]], None]
+Gone = list[tuple[Fixpoint, Tuple]]
+"""Tuples of lower strata, or answers of lookups, that are no longer there."""
 
 ROUNDS = 1_000_000  # a chain this long is taken for one without end
 
@@ -38,10 +41,14 @@ class Component:
     """The state and the rules of one recursive stratum on one partition.
 
     `tables` are numbered the same way on every partition: messages name a table by its number.
-    `home` has each relation's table on its owner. `dead` are the variables that died in this transaction:
-    a message that was under way while its variable died is restricted on arrival. `limit` is how many tuples a
-    transaction may add; None where the facts are known to have been evaluated before.
+    `home` has each relation's table on its owner. `limit` is how many tuples a transaction may add; None where the
+    facts are known to have been evaluated before. A method says with `keeps` what a table keeps of a derivation
+    (see `Network`), and fills in `work_in`, `introduce`, `receive`, `flush` and, if it waits for quiescence, `resume`,
+    which has so many `levels`.
     """
+
+    keeps = ""
+    levels = 1
 
     def __init__(
         self, stratum: Stratum, plan: Plan, partition: int, partitions: int, mode: str, limit: int | None, send: Send
@@ -54,19 +61,61 @@ class Component:
         self.limit = limit
         self.send = send
         self.provenance = Provenance(partition, partitions)
-        self.dead: set[int] = set()
-        network = Network(stratum, plan, partitions, mode, self.provenance)
+        network = Network(stratum, plan, partitions, mode, self.keeps, self.provenance)
         self.tables, self.wiring, self.numbers = network.tables, network.wiring, network.numbers
         self.home, self.ships, self.rules = network.home, network.ships, network.rules
-        self.lookups = network.lookups
+        self.lookups, self.offers = network.lookups, network.offers
+        self.number_of = {id(table): number for number, table in enumerate(self.tables)}
         self.routers = {name: Router(plan.relations[name].partition, partitions) for name in self.home}
-        self.mourning = Mourning(self)
         self.clear = weakref.finalize(self, network.clear)  # for a component that is never cleared by hand
         self._weights: dict[str, dict[Tuple, int]] = {}
         self._asked: dict[str, dict[Tuple, None]] = {}  # by rule, the keys asked about in this transaction
-        self._outgoing = network.outgoing
+        self.outgoing = network.outgoing
         self._new = 0
         self._rounds = 0
+
+    # --- what a method fills in ------------------------------------------------------------------------------
+
+    def work_in(self, gone: Gone, new: dict[str, list[Tuple]]) -> None:
+        """Work in the tuples that came and went below."""
+        raise AssertionError("a component has a method")
+
+    def introduce(self, name: str, tuples: list[Tuple]) -> None:
+        """Let in tuples that nothing in here derives: of lower strata, and answers of lookups."""
+        raise AssertionError("a component has a method")
+
+    def receive(self, source: int, kind: str, target: int, rows: list[Any]) -> None:
+        """Take in a message of another partition. Insertions may gather until `work`."""
+        if kind != "inner":
+            raise AssertionError(f"no method has messages of the kind {kind!r}")
+        self.lookups[target][0].change(rows)
+
+    def flush(self) -> None:
+        """Ship what has gathered for other partitions."""
+        raise AssertionError("a component has a method")
+
+    def work(self) -> None:
+        """Nothing else has arrived for the moment: join what has gathered."""
+        self.pump()
+
+    def resume(self, level: int) -> bool:
+        """No message is under way: go on with what waited for that.
+
+        Returns whether there was something; all partitions are then run to quiescence and resumed from level 0 on.
+        A level is reached when no partition had anything to do on the one below: that is how all of them know.
+        """
+        return False
+
+    def close(self) -> None:
+        """The transaction is over: forget what only matters within one."""
+
+    def dismiss(self, table: Fixpoint, tuples: list[Tuple]) -> None:
+        """Answers that nobody asks for any more leave their table; nothing rests on them."""
+        table.remove(tuples)
+
+    def size(self, annotation: Any) -> int:
+        """Bytes of provenance in an annotation."""
+        return 0
 
     # --- a transaction ---------------------------------------------------------------------------------------
 
@@ -83,7 +132,7 @@ class Component:
 
     def begin(self, deltas: dict[str, Delta]) -> None:
         """Work in the net changes of lower strata, as far as this partition owns them."""
-        gone: list[tuple[Fixpoint, Tuple]] = []
+        gone: Gone = []
         new: dict[str, list[Tuple]] = {}
         for name in self.stratum.inputs:
             delta = deltas.get(name)
@@ -95,23 +144,7 @@ class Component:
         for lookup, rule in self.lookups:
             former, new[rule.head] = lookup.settle()
             gone.extend([(self.home[rule.head], t) for t in former])
-        self._bury(gone)
-        for name, tuples in new.items():
-            self._introduce(name, tuples)
-        self._pump()
-
-    def receive(self, kind: str, target: int, rows: list[Any]) -> None:
-        """Work off a message of another partition."""
-        if kind == "death":
-            died = set(rows) - self.dead
-            self.dead |= died
-            self.mourning.kill(died, [])
-        elif kind == "inner":
-            self.lookups[target][0].change(rows)
-            return
-        else:
-            self._new += len(self.tables[target].arrive(self._alive(rows), remote=True))
-        self._pump()
+        self.work_in(gone, new)
 
     def finish(self) -> dict[str, Delta]:
         """The net changes of the component's relations on this partition; the engine is quiescent."""
@@ -125,8 +158,7 @@ class Component:
             table.net()
         for ship in self.ships.values():
             ship.close()
-        self.provenance.release(self.dead)
-        self.dead = set()
+        self.close()
         self._new = self._rounds = 0
         for rules in self.rules.values():
             for rule in rules:
@@ -158,38 +190,7 @@ class Component:
             return {0: delta}
         if inner.at == BROADCAST:
             return dict.fromkeys(range(self.partitions), delta)
-        return Router(inner.at, self.partitions).split(delta, lambda entry: entry[0])
-
-    def _introduce(self, name: str, tuples: list[Tuple]) -> None:
-        """Give each tuple a variable of its own and let it in."""
-        fresh = self.provenance.fresh
-        self.home[name].arrive([(t, (fresh(),)) for t in tuples])
-
-    def _bury(self, gone: list[tuple[Fixpoint, Tuple]]) -> None:
-        """Tuples with variables of their own are gone: tell everybody, and follow it here."""
-        if not gone:
-            return
-        died = {_variable(table.rows[t]) for table, t in gone}
-        self.dead |= died
-        for other in range(self.partitions):
-            if other != self.partition:
-                self.send(other, "death", 0, sorted(died))
-        self.mourning.kill(died, gone)
-
-    def _alive(self, rows: list[Any]) -> list[Derivation]:
-        """What a message says, without what died while it was under way."""
-        decode, dead = self.provenance.decode, self.dead
-        derived: list[Derivation] = []
-        for t, shipped in rows:
-            annotation: Annotation | None = decode(shipped)
-            if dead:
-                if type(annotation) is Diagram:
-                    annotation = self.provenance.restrict(annotation, dead)
-                elif not dead.isdisjoint(annotation):  # type: ignore[arg-type]
-                    annotation = None
-            if annotation is not None:
-                derived.append((t, annotation))
-        return derived
+        return Router(inner.at, self.partitions).split(delta)
 
     def _forget_questions(self) -> None:
         """Drop the answers that no tuple asks for any more. Nothing can rest on them."""
@@ -201,16 +202,19 @@ class Component:
                 as_indexed = key_of(range(len(rule.left.key)))
                 answers = lookup.forget([k for k in asking if index.find(as_indexed(k)) is None])
                 home = self.home[rule.head]
-                for t in answers:
-                    self.dead.add(_variable(home.rows[t]))
-                    del home.ledger.first[t]
-                    home.forget(t)
+                self.dismiss(home, answers)
                 home.sweep(answers)
 
     # --- joining ---------------------------------------------------------------------------------------------
 
-    def _pump(self) -> None:
+    def catch_up(self) -> None:
+        """Work off insertions that have gathered, if there are any."""
+        if any(table.pending for table in self.tables):
+            self.pump()
+
+    def pump(self) -> None:
         """Join what is pending until nothing is, then ship what has gathered for other partitions."""
+        self.gather()
         busy = True
         while busy:
             busy = False
@@ -219,7 +223,7 @@ class Component:
                     busy = True
                     self._step(table, wiring, table.take())
         if self.partitions > 1:
-            self._flush()
+            self.flush()
 
     def _step(self, table: Fixpoint, wiring: Wiring, batch: list[Derivation]) -> None:
         """Join one batch of one table with everything that came before it."""
@@ -235,7 +239,7 @@ class Component:
         for lookup, rule in wiring.asks:
             keys = {_columns(t, rule.left.key): None for t, _ in batch}
             self._asked.setdefault(rule.id, {}).update(keys)
-            self._introduce(rule.head, lookup.ask(keys))
+            self.introduce(rule.head, lookup.ask(keys))
         if wiring.copies:
             self.copy(wiring, batch)
         self._rounds += 1
@@ -262,42 +266,35 @@ class Component:
         elif self.partitions == 1:
             on = table.arrive(derived)
         else:
-            owner, here = self.routers[rule.head], self.partition
-            on = []
-            away: list[Derivation] = []
-            for d in derived:
-                (on if owner(d[0]) == here else away).append(d)
-            on = table.arrive(on)
-            if away:
-                self.ships[rule.head].arrive(away)
+            parts = self.routers[rule.head].split(derived)
+            on = table.arrive(parts.pop(self.partition, []))
+            for destination, away in parts.items():
+                ship = self.ships[rule.head]
+                ship.arrive(away)
+                self._post(rule.head, destination, ship.take())
                 rule.derived += len(away)
         rule.derived += len(on)
         self._new += len(on)
 
+    def gather(self) -> None:
+        """Sort what the ships want to ship by destination."""
+        for name, ship in self.ships.items():
+            if ship.outbox:
+                for destination, share in self.routers[name].split(ship.take()).items():
+                    self._post(name, destination, share)
+
+    def _post(self, name: str, destination: int, batch: list[Any]) -> None:
+        if batch:
+            number = self.numbers[name, self.plan.relations[name].partition]
+            self.outgoing.setdefault((destination, number), []).extend(batch)
+
     def copy(self, wiring: Wiring, batch: list[Derivation]) -> None:
         """Bring tuples of a table to its copies at other placements."""
-        flat = self.provenance.flat
-        for router, number in wiring.copies:
-            here: list[Derivation] = []
-            for t, a in batch:
-                targets = range(self.partitions) if router is None else (router(t),)
-                for destination in targets:
-                    if destination == self.partition:
-                        here.append((t, flat(a)))
-                    else:
-                        self._outgoing.setdefault((destination, number), []).append((t, a))
-            self.tables[number].arrive(here, remote=True)
+        raise AssertionError("a component has a method")
 
-    def _flush(self) -> None:
-        """One message per destination and table."""
-        encode = self.provenance.encode
-        for name, ship in self.ships.items():
-            number = self.numbers[name, self.plan.relations[name].partition]
-            for destination, share in self.routers[name].split(ship.take(), lambda d: d[0]).items():
-                self._outgoing.setdefault((destination, number), []).extend(share)
-        for (destination, number), batch in self._outgoing.items():
-            self.send(destination, "insert", number, [[t, encode(a)] for t, a in batch])
-        self._outgoing.clear()
+    def targets(self, router: Router | None, t: Tuple) -> Any:
+        """The partitions that want a copy of a tuple."""
+        return range(self.partitions) if router is None else (router(t),)
 
     def _diverged(self, table: Fixpoint, batch: list[Derivation]) -> None:
         rules = [r for built in self.rules.values() for r in built]
@@ -310,28 +307,31 @@ class Component:
 
     # --- looking in ------------------------------------------------------------------------------------------
 
-    def derivation(self, relation: str, t: Tuple) -> set[int]:
-        """The variables of one derivation of a tuple that this partition owns."""
-        return self.provenance.implicant(self.home[relation].rows[t])
+    def kept(self) -> Iterator[tuple[Tuple, list[Any]]]:
+        """All tuples that are kept here, copies and what was shipped included, each with its annotations.
+
+        An offer has none.
+        """
+        holders: list[Fixpoint | MinShip] = [*self.tables, *self.ships.values()]
+        for holder in holders:
+            ledgers = [holder.ledger] if holder.selection is None else [holder.ledger, holder.selection.held]
+            for ledger in ledgers:
+                for t, first in ledger.first.items():
+                    yield t, [first, *ledger.others(t)]
+        for ship in self.ships.values():
+            if isinstance(ship, Offering):
+                yield from ((t, []) for t in ship.offered)
+        for offers in self.offers.values():
+            for offered in offers.by.values():
+                yield from ((t, []) for t in offered)
 
     def variables(self) -> set[int]:
         """The variables of the tuples that have one of their own here."""
-        return {_variable(a) for name in self.home if name not in self.rules for a in self.home[name].rows.values()}
+        return set()
 
     def mentioned(self) -> set[int]:
         """The variables that some annotation here depends on. Slow: for tests."""
-        found: set[int] = set()
-        holders: list[Fixpoint | MinShip] = [*self.tables, *self.ships.values()]
-        for holder in holders:
-            for kept in [holder.ledger] + ([holder.selection.held] if holder.selection is not None else []):
-                for annotation in (*kept.first.values(), *kept.rest.values()):
-                    found |= self.provenance.exact_support(annotation)
-        return found
-
-    def named(self, variables: set[int]) -> list[tuple[str, Tuple]]:
-        """The tuples behind variables that this partition handed out. O(tuples with variables of their own)."""
-        own = [name for name in self.home if name not in self.rules]
-        return [(name, t) for name in own for t, a in self.home[name].rows.items() if _variable(a) in variables]
+        return set()
 
     def stats(self) -> dict[str, int]:
         """Counts of what this partition keeps for the component."""
@@ -353,15 +353,9 @@ class Component:
             ship.check()
         for lookup, _ in self.lookups:
             lookup.check()
+        for number, offers in self.offers.items():
+            offers.check(self.tables[number].rows)
         self.provenance.check()
-
-
-def _variable(annotation: Annotation) -> int:
-    """The variable of a tuple that has one of its own."""
-    if type(annotation) is Diagram:
-        return next(iter(annotation.support))
-    v: int = annotation[0]
-    return v
 
 
 def _columns(t: Tuple, columns: tuple[int, ...]) -> Tuple:

@@ -14,7 +14,7 @@ from typing import Any
 from livelog.runtime.lookups import build_lookup
 from operators.delta import Delta
 from operators.errors import RuleFailure
-from operators.expr import Const
+from operators.expr import Col, Const
 from operators.groupby import GroupBy
 from operators.kernels import Shape, forward, mapper
 from operators.monoids import factory
@@ -89,6 +89,17 @@ def _contribution(rule: GroupRule) -> tuple[Any, ...]:
     return (*rule.group, *[Const(None) if e is None else e for _, e in rule.aggregates])
 
 
+def _copied(stratum: Stratum, plan: Plan) -> str | None:
+    """The relation that this stratum's one rule copies tuple by tuple, to the same place, if that is all it does."""
+    head = plan.relations[stratum.relations[0]]
+    rule = stratum.rules[0] if len(stratum.rules) == 1 else None
+    if not isinstance(rule, MapRule) or rule.where:
+        return None
+    source = plan.relations[rule.input.relation]
+    same = rule.outputs == tuple(map(Col, range(source.arity))) and source.partition == head.partition
+    return source.name if same and not (source.bag or source.weighted or head.weighted) else None
+
+
 class Counting:
     """The state and the rules of one counting stratum on one partition.
 
@@ -113,7 +124,8 @@ class Counting:
         self._maps: list[tuple[str, _Mapped, int | None]] = []  # input, kernel, number of the group rule
         self._groups: list[tuple[GroupBy, Router]] = []
         self._lookups: list[_Asking] = []
-        for rule in stratum.rules:
+        self._copied = _copied(stratum, plan)
+        for rule in stratum.rules if self._copied is None else ():
             self._build(rule)
 
     def _build(self, rule: Any) -> None:
@@ -153,6 +165,10 @@ class Counting:
 
     def begin(self, deltas: dict[str, Delta]) -> None:
         """Work in the net changes of lower strata, as far as this partition owns them."""
+        if self._copied is not None:
+            if delta := deltas.get(self._copied):
+                self.counts.follow(delta.gained, delta.lost)
+            return
         for name, mapped, group in self._maps:
             if delta := deltas.get(name):
                 out = mapped.run(delta.items())
@@ -171,22 +187,22 @@ class Counting:
     def _deliver(self, kind: str, number: int, delta: Weights, at: Placement) -> None:
         """Bring a change to the partitions where a rule wants it."""
         if self.partitions == 1:
-            self.receive(kind, number, delta)
+            self.receive(self.partition, kind, number, delta)
             return
         if at == BROADCAST:
             shares = dict.fromkeys(range(self.partitions), delta)
         else:
-            shares = Router(at, self.partitions).split(delta, lambda entry: entry[0])
+            shares = Router(at, self.partitions).split(delta)
         for destination, share in shares.items():
             self._pass(destination, kind, number, share)
 
     def _pass(self, destination: int, kind: str, number: int, share: Weights) -> None:
         if destination == self.partition:
-            self.receive(kind, number, share)
+            self.receive(self.partition, kind, number, share)
         else:
             self.send(destination, kind, number, [[t, w] for t, w in share])
 
-    def receive(self, kind: str, target: int, rows: list[Any]) -> None:
+    def receive(self, source: int, kind: str, target: int, rows: list[Any]) -> None:
         """Work off a message, of another partition or of this one."""
         if kind == "side":
             self._arrive(target, rows)
@@ -235,7 +251,7 @@ class Counting:
         if self.partitions == 1:
             self.counts.add(out.items())
             return
-        for destination, share in self._owner.split(list(out.items()), lambda entry: entry[0]).items():
+        for destination, share in self._owner.split(list(out.items())).items():
             self._pass(destination, "count", 0, share)
 
     def _contribute(self, number: int, out: dict[Tuple, int]) -> None:
@@ -243,8 +259,17 @@ class Counting:
         if self.partitions == 1:
             groups.update(out.items())
             return
-        for destination, share in router.split(list(out.items()), lambda entry: entry[0]).items():
+        for destination, share in router.split(list(out.items())).items():
             self._pass(destination, "group", number, share)
+
+    def work(self) -> None:
+        """Counting works every message off as it comes."""
+
+    levels = 0  # it waits for nothing
+
+    def resume(self, level: int) -> bool:
+        """Counting waits for nothing."""
+        return False
 
     def finish(self) -> dict[str, Delta]:
         """The net change of the relation on this partition; the engine is quiescent."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from livelog.runtime.component import Component
 from livelog.runtime.frames import decode, encode
-from livelog.runtime.worker import Operation, Worker
+from livelog.runtime.worker import Method, Operation, Worker
 from operators.errors import Outgrown, RuleFailure
 from operators.partition import Router
 from planner.plan import Plan
@@ -59,7 +59,7 @@ class LocalRuntime:
         self,
         plan: Plan,
         partitions: int,
-        mode: str,
+        method: Method,
         limit: int | None,
         seed: int | None = None,
         sizes: Mapping[str, int] | None = None,
@@ -69,7 +69,7 @@ class LocalRuntime:
         self.stale = False  # whether the views have yet to be evaluated from the facts
         self._published = frozenset(plan.published)
         self._sizes = sizes or {}  # how many tuples a relation may have
-        self._mode = mode
+        self._method = method
         self._limit = limit
         self.bytes_shipped = [0] * partitions
         self.frames_shipped = [0] * partitions
@@ -77,7 +77,7 @@ class LocalRuntime:
         self._channels: dict[tuple[int, int], deque[bytes]] = {}
         self._order: deque[tuple[int, int]] = deque()  # the channel of each frame, in order of sending
         self._owners = {name: Router(r.partition, partitions) for name, r in plan.relations.items()}
-        self.workers = [Worker(plan, i, partitions, mode, limit, self._sender(i)) for i in range(partitions)]
+        self.workers = [Worker(plan, i, partitions, method, limit, self._sender(i)) for i in range(partitions)]
 
     def _sender(self, source: int) -> Any:
         def send(destination: int, stratum: int, kind: str, target: int, rows: list[Any]) -> None:
@@ -143,7 +143,14 @@ class LocalRuntime:
                 for step in (Worker.prepare, Worker.begin):
                     for worker in self.workers:
                         step(worker, i)
-                    self._deliver()
+                    self._deliver(i)
+                level = 0
+                while level < self.workers[0].levels(i):
+                    if any([worker.resume(i, level) for worker in self.workers]):
+                        self._deliver(i)
+                        level = 0
+                    else:
+                        level += 1
                 for worker in self.workers:
                     worker.finish(i)
 
@@ -157,7 +164,7 @@ class LocalRuntime:
 
     def _difference(self) -> dict[str, Sides]:
         """The changes of the views, found by evaluating the facts of the last commit beside this runtime."""
-        former = LocalRuntime(self.plan, 1, self._mode, None)
+        former = LocalRuntime(self.plan, 1, self._method, None)
         facts = [fact for worker in self.workers for fact in worker.former()]
         former.run([("+", name, t) for name, t, copies in facts for _ in range(copies)])
         changes: dict[str, Sides] = {}
@@ -166,17 +173,36 @@ class LocalRuntime:
             changes[name] = (list(new - old), list(old - new))
         return changes
 
-    def _deliver(self) -> None:
-        """Deliver messages until none is under way: then everybody is quiescent."""
+    def _deliver(self, i: int) -> None:
+        """Deliver the messages of stratum i until none is under way: then everybody is quiescent."""
+        if self._random is not None:
+            self._shuffle(i, self._random)
+            return
         while self._order:
-            if self._random is None:
-                channel = self._order.popleft()
-            else:
-                at = self._random.randrange(len(self._order))
-                channel = self._order[at]
+            inboxes: dict[int, list[tuple[int, bytes]]] = {}
+            for channel in self._order:
+                inboxes.setdefault(channel[1], []).append((channel[0], self._channels[channel].popleft()))
+            self._order.clear()
+            for destination, inbox in inboxes.items():
+                worker = self.workers[destination]
+                for source, frame in inbox:
+                    worker.receive(source, *decode(frame))
+                worker.work(i)
+
+    def _shuffle(self, i: int, rng: random.Random) -> None:
+        """The same in random order, and with work that begins after any number of messages."""
+        gathered: set[int] = set()
+        while self._order or gathered:
+            if self._order and (not gathered or rng.random() < 0.7):
+                at = rng.randrange(len(self._order))
+                source, destination = channel = self._order[at]
                 del self._order[at]
-            stratum, kind, target, rows = decode(self._channels[channel].popleft())
-            self.workers[channel[1]].receive(stratum, kind, target, rows)
+                self.workers[destination].receive(source, *decode(self._channels[channel].popleft()))
+                gathered.add(destination)
+            else:
+                destination = rng.choice(sorted(gathered))
+                gathered.discard(destination)
+                self.workers[destination].work(i)
 
     def _changes(self) -> dict[str, Sides]:
         changes: dict[str, Sides] = {}

@@ -9,18 +9,25 @@ from typing import Any
 
 from livelog.runtime.lookups import build_lookup
 from operators.aggsel import AggSel
+from operators.edges import EdgeLedger
 from operators.fixpoint import Fixpoint
 from operators.join import PipelinedHashJoin, Projection
 from operators.kernels import Shape
-from operators.ledger import Derivation, ledger
+from operators.ledger import Derivation, Ledger, ledger
 from operators.lookup import Lookup
 from operators.minship import MinShip
+from operators.offers import Offering, Offers
 from operators.partition import Router
 from operators.provenance import Provenance
 from operators.seen import Seen
+from operators.sole import Sole
 from planner.plan import BROADCAST, Input, JoinRule, LookupRule, MapRule, Placement, Plan, Stratum
 
 __all__ = ["Network", "Wiring"]
+
+
+LEDGERS = {"nothing": "plain", "edges": "edges"}
+"""The ledgers of methods that do not choose one by their ship mode."""
 
 
 class Wiring:
@@ -40,23 +47,34 @@ class Network:
     `tables` and, beside each, its `wiring`; `numbers` finds a table by relation and placement; `home` has each
     relation's table on its owner; `ships` what is derived here and owned elsewhere; `rules` are by head.
     A network knows nothing of the component that runs it, so that it can be cleared when that one is gone.
+
+    `keeps` says what is kept of a derivation: its "annotations" in the way of the ship mode, its "edges" (the parents
+    themselves), or "nothing".
     """
 
-    def __init__(self, stratum: Stratum, plan: Plan, partitions: int, mode: str, provenance: Provenance) -> None:
+    def __init__(
+        self, stratum: Stratum, plan: Plan, partitions: int, mode: str, keeps: str, provenance: Provenance
+    ) -> None:
         self.stratum = stratum
         self.plan = plan
         self.partitions = partitions
-        self.mode = mode
+        self.keeps = keeps
         self.provenance = provenance
+        self._mode = mode if keeps == "annotations" else LEDGERS[keeps]
+        self._searching = self._ledger().searching
         self.tables: list[Fixpoint] = []
         self.wiring: list[Wiring] = []
         self.numbers: dict[tuple[str, Placement], int] = {}
         self.home: dict[str, Fixpoint] = {}
         self.ships: dict[str, MinShip] = {}
+        self.offers: dict[int, Offers] = {}  # by table
         self.rules: dict[str, list[PipelinedHashJoin | Projection]] = {}
         self.lookups: list[tuple[Lookup, LookupRule]] = []
         self.outgoing: dict[tuple[int, int], list[Derivation]] = {}  # (partition, table) -> what to ship there
         self._build()
+
+    def _ledger(self) -> Ledger:
+        return EdgeLedger(self.provenance) if self.keeps == "edges" else ledger(self._mode, self.provenance)
 
     def clear(self) -> None:
         """Let go of all annotations.
@@ -69,6 +87,8 @@ class Network:
             table.clear()
         for ship in self.ships.values():
             ship.clear()
+        for offers in self.offers.values():
+            offers.clear()
         self.provenance.clear()
 
     def _build(self) -> None:
@@ -87,11 +107,15 @@ class Network:
                 self._build_rule(rule)
         if self.partitions > 1:
             for name in self.rules:
-                self.ships[name] = MinShip(name, ledger(self.mode, self.provenance), self._selection(name))
+                if self._mode == "demand" and self.plan.relations[name].selection is None:
+                    self.ships[name] = Offering(name, self._ledger())
+                    self.offers[self.numbers[name, self.plan.relations[name].partition]] = Offers()
+                else:
+                    self.ships[name] = MinShip(name, self._ledger(), self._selection(name))
         for name, built in self.rules.items():
             selection = self.plan.relations[name].selection
             for r in built:
-                r.prepare(selection.group if selection else None, searching=self.mode == "demand")
+                r.prepare(selection.group if selection else None, searching=self._searching)
             self._use_seen(name, built)
 
     def _use_seen(self, name: str, rules: list[PipelinedHashJoin | Projection]) -> None:
@@ -121,7 +145,7 @@ class Network:
             self.tables.append(
                 Fixpoint(
                     relation,
-                    ledger(self.mode, self.provenance),
+                    self._ledger(),
                     self._selection(relation) if at == own and derived else None,
                     journal=derived,
                 )
@@ -136,23 +160,33 @@ class Network:
         chosen = self.plan.relations[relation].selection
         if chosen is None:
             return None
-        return AggSel(chosen.group, chosen.values, ledger(self.mode, self.provenance))
+        # see `operators.aggsel` for what letting go of overtaken tuples needs
+        alone = all(r.head == relation for r in self.stratum.rules if relation in {i.relation for i in _inputs(r)})
+        lean = chosen.strict and alone and self._searching and self.partitions == 1
+        one_winner = len(chosen.values) == 1 and len(chosen.group) + 1 == self.plan.relations[relation].arity
+        kind = Sole if one_winner and self._searching and self.partitions == 1 else AggSel
+        return kind(chosen.group, chosen.values, self._ledger(), lean)
 
     def _build_rule(self, rule: Any) -> None:
         selection = self.plan.relations[rule.head].selection
-        if self.mode != "demand":
+        if self.keeps == "edges":
+            purpose = "edges"
+        elif not self._searching:
             purpose = "each"
         elif self.partitions > 1:
             purpose = "first"
         else:
-            purpose = "direct" if selection is None else "select"
+            table = self.home[rule.head]
+            purpose = "direct" if selection is None else "sole" if isinstance(table.selection, Sole) else "select"
+        annotated = self.keeps != "nothing"
         chosen = (selection.group, selection.values) if selection else ((), ())
+        count = len(self.rules.get(rule.head, ()))
         built: PipelinedHashJoin | Projection
         if isinstance(rule, MapRule):
             number = self._table(rule.input.relation, rule.input.at)
             arity = self.plan.relations[rule.input.relation].arity
-            shape = Shape(arity, (), None, (), rule.where, rule.outputs, *chosen)
-            built = Projection(rule.text, rule.head, shape, self.tables[number], purpose)
+            shape = Shape(arity, (), None, (), rule.where, rule.outputs, *chosen, count)
+            built = Projection(rule.text, rule.head, shape, self.tables[number], purpose, annotated)
             self.wiring[number].maps.append(built)
         else:
             assert isinstance(rule, JoinRule)
@@ -166,9 +200,10 @@ class Network:
                 rule.where,
                 rule.outputs,
                 *chosen,
+                count,
             )
             built = PipelinedHashJoin(
-                rule.text, rule.head, shape, rule.probe, self.tables[left], self.tables[right], purpose
+                rule.text, rule.head, shape, rule.probe, self.tables[left], self.tables[right], purpose, annotated
             )
             self.wiring[left].left.append(built)
             self.wiring[right].right.append(built)

@@ -7,15 +7,19 @@ from typing import Any
 
 from livelog.runtime.component import Component
 from livelog.runtime.counting import Counting
+from livelog.runtime.methods import METHODS
 from operators.base import BaseTable
 from operators.delta import Delta
 from planner.plan import Plan
 
-__all__ = ["Operation", "Worker"]
+__all__ = ["Method", "Operation", "Worker"]
 
 Tuple = tuple[Any, ...]
 Operation = tuple[str, Any, Any]
 """`("+", relation, row)`, `("-", relation, row)` or `("@", None, time)`."""
+
+Method = tuple[str, str]
+"""A strategy and its ship mode, as in `METHODS`."""
 
 Send = Callable[[int, int, str, int, list[Any]], None]
 
@@ -23,18 +27,19 @@ Send = Callable[[int, int, str, int, list[Any]], None]
 class Worker:
     """The facts and the state of one partition, and the steps of a transaction on them.
 
-    A transaction is `apply`, then for each stratum `prepare`, `begin` and `finish`, with any number of `receive`
-    in between: all partitions must be quiescent before the next of these steps. Then `commit`. After an error:
+    A transaction is `apply`, then for each stratum `prepare`, `begin`, `resume` until no partition has anything left,
+    and `finish`, with any number of `receive` and `work` in between (a `work` after the last `receive`): all partitions
+    must be quiescent before the next of these steps. Then `commit`. After an error:
     `rollback`, `reset` and `reload`, and the strata again.
     """
 
     def __init__(
-        self, plan: Plan, partition: int, partitions: int, mode: str, limit: int | None, send: Send
+        self, plan: Plan, partition: int, partitions: int, method: Method, limit: int | None, send: Send
     ) -> None:
         self.plan = plan
         self.partition = partition
         self.partitions = partitions
-        self._mode = mode
+        self._method = method
         self._limit = limit
         self._send = send
         self.clock = 0.0
@@ -67,7 +72,8 @@ class Worker:
 
         if stratum.method == "counting":
             return Counting(stratum, self.plan, self.partition, self.partitions, send)
-        return Component(stratum, self.plan, self.partition, self.partitions, self._mode, limit, send)
+        made = METHODS[self._method]
+        return made(stratum, self.plan, self.partition, self.partitions, self._method[1], limit, send)
 
     # --- a transaction ---------------------------------------------------------------------------------------
 
@@ -110,9 +116,21 @@ class Worker:
         """Start stratum i with this partition's share of the changes below it."""
         self.strata[i].begin(self.deltas)
 
-    def receive(self, i: int, kind: str, target: int, rows: list[Any]) -> None:
-        """Work off a message for stratum i."""
-        self.strata[i].receive(kind, target, rows)
+    def receive(self, source: int, i: int, kind: str, target: int, rows: list[Any]) -> None:
+        """Take in a message for stratum i."""
+        self.strata[i].receive(source, kind, target, rows)
+
+    def work(self, i: int) -> None:
+        """No more messages for the moment: work off what has gathered in stratum i."""
+        self.strata[i].work()
+
+    def levels(self, i: int) -> int:
+        """How often stratum i must hear that nobody has anything left before that is the end."""
+        return self.strata[i].levels
+
+    def resume(self, i: int, level: int) -> bool:
+        """All partitions are quiescent: go on with what waited for that in stratum i. Whether there was anything."""
+        return self.strata[i].resume(level)
 
     def finish(self, i: int) -> None:
         """All partitions are quiescent: settle the net changes of stratum i."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from datalog.ast import Atom, Expression, HeadAggregate, Variable, variables
+from datalog.ast import Atom, Call, Expression, HeadAggregate, Variable, variables
 from planner.draft import Clause, Draft, Lookup, components
 from planner.monotone import growth
 from planner.plan import Selection
@@ -118,10 +119,12 @@ def _prove(draft: Draft, name: str, component: frozenset[str]) -> Selection:
     selection = Selection(groups.pop(), tuple(pairs))
     if set(selection.group) & {c for c, _ in selection.values}:
         raise Refusal("a column is both grouped by and aggregated")
-    for clause in draft.clauses:
-        if clause.rule.head.relation == name and name in _read(clause):
-            _step(clause, name, selection, draft.relations[name].columns)
-    return selection
+    steps = [
+        _step(clause, name, selection, draft.relations[name].columns)
+        for clause in draft.clauses
+        if clause.rule.head.relation == name and name in _read(clause)
+    ]
+    return replace(selection, strict=all(steps))
 
 
 def _read(clause: Clause) -> set[str]:
@@ -182,8 +185,8 @@ def _wins(atom: Atom, best_atom: Atom, best: _Best) -> bool:
 # --- the recursive step --------------------------------------------------------------------------------------
 
 
-def _step(clause: Clause, name: str, selection: Selection, columns: tuple[str, ...]) -> None:
-    """Check conditions 3 to 6 for one recursive rule."""
+def _step(clause: Clause, name: str, selection: Selection, columns: tuple[str, ...]) -> bool:
+    """Check conditions 3 to 6 for one recursive rule; returns whether it is strict (`Selection.strict`)."""
     body, head = clause.normal, clause.rule.head
     atoms = [a for a in body.atoms if a.relation == name]
     moving = {a.arguments[i].name for a in atoms for i in range(len(columns)) if i not in selection.group}
@@ -194,21 +197,33 @@ def _step(clause: Clause, name: str, selection: Selection, columns: tuple[str, .
     for lookup in body.lookups:
         if any(body.roots(Variable(n)) & moving for n in lookup.needs):
             raise Refusal(f"in {clause.id} a negation or aggregate looks at a value or witness of {name}")
-    strict = len(columns) > len(selection.group) + 1
+    must = len(columns) > len(selection.group) + 1
+    strict = True
     for column, _ in selection.values:
         own = {a.arguments[column].name for a in atoms}
         for variable in sorted(own):
             grows = growth(head.arguments[column], variable, moving - own, body.definitions)
             if grows is None or grows < 0:
                 raise Refusal(f"in {clause.id} {columns[column]} is not seen to grow with that of {name}")
-            if strict and grows < 2:
+            if must and grows < 2:
                 raise Refusal(
                     f"in {clause.id} {columns[column]} may stay the same when that of {name} grows, "
                     "so ties with the best could be missed"
                 )
+            strict = strict and grows == 2 and _exact(head.arguments[column], body.definitions)
     for condition in body.filters:
         if body.roots(condition) & moving:
             _passes(clause, name, condition.op, (condition.left, condition.right), selection, atoms, moving)
+    return strict
+
+
+def _exact(node: Expression, definitions: Mapping[str, Expression]) -> bool:
+    """Whether a result that is a whole number was computed from whole numbers alone: min and max may hide a float."""
+    if isinstance(node, Variable):
+        return node.name not in definitions or _exact(definitions[node.name], definitions)
+    return not isinstance(node, Call) or (
+        node.function not in ("min", "max") and all(_exact(a, definitions) for a in node.arguments)
+    )
 
 
 def _moving_alone(

@@ -1,0 +1,115 @@
+"""The text of generated functions: columns by position, and constants and functions passed in under names.
+
+No text of a program enters it, and what is generated twice is compiled once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+from operators.expr import Col, Const, Expr
+
+__all__ = [
+    "HIGHEST", "LOWEST", "Source", "condition", "key_of", "key_text", "overflow", "row_function", "tuple_text",
+]
+
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+
+
+def overflow(value: Any) -> Any:
+    """Called by generated code when a result is not between LOWEST and HIGHEST: a large float is fine."""
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, (int, float)):
+        raise OverflowError(f"overflow: {value} is outside the range of a number")
+    return value
+
+
+class Source:
+    """Lines of generated code and the values that they refer to."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.values: dict[str, Any] = {"overflow": overflow, "LOWEST": LOWEST, "HIGHEST": HIGHEST}
+        self._names: dict[int, str] = {}
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def name(self, value: Any, prefix: str) -> str:
+        known = self._names.get(id(value))
+        if known is None:
+            known = self._names[id(value)] = f"{prefix}{len(self._names)}"
+            self.values[known] = value
+        return known
+
+    def expression(self, expr: Expr, column: Callable[[int], str]) -> str:
+        """Source text of an expression; `column` says how a column of the row is spelt."""
+        if isinstance(expr, Col):
+            return column(expr.index)
+        if isinstance(expr, Const):
+            return repr(expr.value) if type(expr.value) is int else self.name(expr.value, "k")
+        arguments = [self.expression(a, column) for a in expr.arguments]
+        if expr.inline in ("+", "-", "*"):
+            value = f"({arguments[0]} {expr.inline} {arguments[1]})"
+            return f"(q if LOWEST <= (q := {value}) <= HIGHEST else overflow(q))"
+        if expr.inline is not None:
+            return f"({arguments[0]} {expr.inline} {arguments[1]})"
+        return f"{self.name(expr.function, 'f')}({', '.join(arguments)})"
+
+    def compile(self, name: str) -> Any:
+        scope = dict(self.values)
+        exec(_code("\n".join(self.lines) + "\n", f"<kernel {name}>"), scope)
+        return scope[name]
+
+
+@lru_cache(maxsize=4096)
+def _code(source: str, name: str) -> CodeType:
+    """Every partition has the same kernels, and so has every evaluation from scratch: compile them once."""
+    return compile(source, name, "exec")
+
+
+def tuple_text(parts: Sequence[str]) -> str:
+    return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
+
+
+def key_text(parts: Sequence[str]) -> str:
+    return "None" if not parts else parts[0] if len(parts) == 1 else tuple_text(parts)
+
+
+def key_of(columns: Sequence[int]) -> Callable[[tuple[Any, ...]], Any]:
+    """How indexes spell the key of a tuple: the bare value for one column, a tuple for several, None for none.
+
+    >>> key_of((1,))(("a", "b")), key_of((1, 0))(("a", "b")), key_of(())(("a", "b"))
+    ('b', ('b', 'a'), None)
+    """
+    source = Source()
+    source.line(0, "def key(t):")
+    source.line(1, f"return {key_text([f't[{c}]' for c in columns])}")
+    return source.compile("key")  # type: ignore[no-any-return]
+
+
+def row_function(expr: Sequence[Expr]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """A function from a row (one tuple) to the tuple of the values of some expressions."""
+    source = Source()
+    source.line(0, "def compute(t):")
+    source.line(1, "return " + tuple_text([source.expression(e, lambda i: f"t[{i}]") for e in expr]))
+    return source.compile("compute")  # type: ignore[no-any-return]
+
+
+def condition(where: Sequence[Expr], first: int) -> Callable[[tuple[Any, ...], tuple[Any, ...]], bool] | None:
+    """A function of two tuples, the first with `first` columns, that tells whether all conditions hold."""
+    if not where:
+        return None
+    source = Source()
+
+    def column(i: int) -> str:
+        return f"t[{i}]" if i < first else f"u[{i - first}]"
+
+    source.line(0, "def holds(t, u):")
+    source.line(1, "return " + " and ".join(source.expression(w, column) for w in where))
+    return source.compile("holds")  # type: ignore[no-any-return]
