@@ -1,4 +1,4 @@
-"""The `livelog` command: `run`, `check`, `explain`, `repl`, `demo`.
+"""The `livelog` command: `run`, `check`, `explain`, `repl`, `simulate`, `compare`, `demo`.
 
 Exit codes: 0 all well; 1 something is wrong with a program, its facts, the updates or the evaluation; 2 the
 command line cannot be meant; 130 interrupted.
@@ -13,20 +13,25 @@ import sys
 from collections.abc import Sequence
 
 from datalog.errors import LivelogError
-from livelog.commands import check, demo, explain, repl, run
+from livelog.commands import check, compare, demo, explain, repl, run, simulate
 from livelog.commands.common import UsageError
 from livelog.render import paint_error, paint_for
 from livelog.version import __version__
 
 __all__ = ["main"]
 
-COMMANDS = {"run": run, "check": check, "explain": explain, "repl": repl, "demo": demo}
+COMMANDS = {
+    "run": run, "check": check, "explain": explain, "repl": repl, "simulate": simulate, "compare": compare,
+    "demo": demo,
+}  # fmt: skip
 
 EPILOG = """\
 examples:
   livelog demo
   livelog run reach.dl -F data/ --updates changes.txt
   livelog repl reach.dl
+  livelog simulate reach.dl --topology ts100
+  livelog compare reach.dl --strategies absorption/demand,dred
   livelog COMMAND --help
 """
 

@@ -139,7 +139,16 @@ def test_constants(place: Path, call: Call) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [["--partitions", "3"], ["--strategy", "recompute"], ["--ship", "lazy"], ["--ship", "eager", "--partitions", "2"]],
+    [
+        ["--partitions", "3"],
+        ["--strategy", "recompute"],
+        ["--ship", "lazy"],
+        ["--ship", "eager", "--partitions", "2"],
+        ["--strategy", "dred"],
+        ["--strategy", "dred", "--partitions", "3"],
+        ["--strategy", "relative", "--ship", "eager", "--partitions", "2"],
+    ],
+    ids=" ".join,
 )
 def test_ways_to_evaluate(call: Call, options: list[str]) -> None:
     assert call("run", "reach.dl", "-F", "data", *options) == (0, BANNER, "")

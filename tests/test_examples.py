@@ -80,8 +80,17 @@ def test_expected(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: py
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "how",
-    [{"strategy": "recompute"}, {"ship": "lazy", "partitions": 3, "seed": 7}, {"ship": "eager"}, {"partitions": 4}],
-    ids=["recompute", "lazy", "eager", "demand"],
+    [
+        {"strategy": "recompute"},
+        {"ship": "lazy", "partitions": 3, "seed": 7},
+        {"ship": "eager"},
+        {"partitions": 4},
+        {"strategy": "dred"},
+        {"strategy": "dred", "partitions": 3, "seed": 7},
+        {"strategy": "relative", "partitions": 3, "seed": 7},
+        {"strategy": "relative", "ship": "eager"},
+    ],
+    ids=["recompute", "lazy", "eager", "demand", "dred", "dred-3", "relative-3", "relative-eager"],
 )
 def test_every_way_to_evaluate_agrees(name: str, how: dict[str, Any]) -> None:
     for plain, other in zip(states(name), states(name, **how), strict=True):

@@ -9,14 +9,16 @@ from typing import Any
 import datalog
 import livelog
 from datalog.ast import Program
+from datalog.report import listed
 from livelog.io.facts import fact_files
 from livelog.io.values import TextProblem, parse_value
 from livelog.progress import bar, spinner
+from livelog.session import LIMIT, SHIPS, STRATEGIES
 
-__all__ = ["UsageError", "add_constants", "add_engine", "add_facts", "add_program", "load_program", "open_session"]
-
-STRATEGIES = ("absorption", "recompute")
-SHIPS = ("demand", "lazy", "eager")
+__all__ = [
+    "UsageError", "add_constants", "add_engine", "add_facts", "add_limit", "add_program", "load_program",
+    "open_session", "positive", "read_facts",
+]  # fmt: skip
 
 
 class UsageError(Exception):
@@ -48,11 +50,16 @@ def add_facts(parser: argparse.ArgumentParser) -> None:
 def add_engine(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how it is evaluated")
     group.add_argument("--partitions", metavar="N", type=positive, default=1, help="logical partitions (default: 1)")
-    group.add_argument("--strategy", metavar="S", choices=STRATEGIES, default="absorption",
-                       help="absorption (default) or recompute")  # fmt: skip
-    group.add_argument("--ship", metavar="M", choices=SHIPS, default="demand", help="demand (default), lazy or eager")
-    group.add_argument("--limit", metavar="N", type=positive, default=5_000_000,
-                       help="stop when a recursion has derived this many tuples (default: 5000000)")  # fmt: skip
+    group.add_argument("--strategy", metavar="S", choices=tuple(STRATEGIES), default="absorption",
+                       help=f"{listed(STRATEGIES, 'or')} (default: absorption)")  # fmt: skip
+    group.add_argument("--ship", metavar="M", choices=SHIPS,
+                       help=f"of the strategies that ship annotations: {listed(SHIPS, 'or')}")  # fmt: skip
+    add_limit(group)
+
+
+def add_limit(group: Any) -> None:
+    group.add_argument("--limit", metavar="N", type=positive, default=LIMIT,
+                       help=f"stop when a recursion has derived this many tuples (default: {LIMIT})")  # fmt: skip
 
 
 def positive(text: str) -> int:
@@ -92,6 +99,9 @@ def load_program(path: Path, constants: list[tuple[str, Any]] | None = None) -> 
 
 def open_session(program: Program, args: argparse.Namespace, *, required: bool = True) -> livelog.Session:
     """A session over the program and its facts, with progress on the terminal while it is built."""
+    if args.ship is not None and args.ship not in STRATEGIES[args.strategy]:
+        known = f"has the ship modes {listed(STRATEGIES[args.strategy])}" if STRATEGIES[args.strategy] else "has none"
+        raise UsageError(f"--ship {args.ship} does not fit: the strategy {args.strategy} {known}")
     facts = read_facts(program, args.facts, required=required)
     with spinner("evaluating"):
         return livelog.open(
