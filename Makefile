@@ -47,6 +47,7 @@ java:
 	fi
 
 bench: setup
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
 
 clean:

@@ -108,24 +108,30 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def show(value: Any) -> str:
-    """A value as a table shows it."""
+    """A value as a table shows it.
+
+    >>> [show(value) for value in (1234, 0.01234, 2.5, True, None, "loop")]
+    ['1,234', '0.0123', '2.50', 'yes', '-', 'loop']
+    """
+    if value is None or isinstance(value, bool):
+        return "-" if value is None else "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.3g}" if 0 < abs(value) < 0.1 else f"{value:.2f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def finish(run: Callable[[], Result]) -> int:
+def finish(run: Callable[[], Result], folder: Path = RESULTS) -> int:
     """Run a benchmark, print and keep what it found; the exit code: 1 if a bar was missed."""
     result = run()
     print()
     print(table(result.rows))
     for bar in result.bars:
         print(bar)
-    RESULTS.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     payload = asdict(result)
     payload["bars"] = [asdict(bar) | {"met": bar.met} for bar in result.bars]
     text = json.dumps(rounded(payload), indent=2)
-    (RESULTS / f"{result.name}.json").write_text(text + "\n", encoding="utf-8")
+    (folder / f"{result.name}.json").write_text(text + "\n", encoding="utf-8")
     return 0 if result.met else 1
 
 

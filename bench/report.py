@@ -1,4 +1,8 @@
-"""Write the measured part of `bench/README.md` from `bench/results/*.json`: no figure on the page is typed by hand."""
+"""Write pages and pictures from `bench/results/*.json`: no figure on a page is typed by hand.
+
+The measured part of `bench/README.md`, all of `docs/evaluation.md` (`evaluation.py`), the pictures of the figures and
+of the peers.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from bench import evaluation, figure_plots, plots
 from bench.harness import RESULTS, show
 
 PAGE = Path(__file__).parent / "README.md"
@@ -54,6 +59,9 @@ def main() -> None:
     tail = rest.split(END)[1]
     measured = "\n\n".join(section(result) for result in results)
     PAGE.write_text(f"{head}{BEGIN}\n\n{measured}\n\n{END}{tail}", encoding="utf-8")
+    figure_plots.draw_all()
+    plots.main()
+    evaluation.main()
 
 
 if __name__ == "__main__":
