@@ -23,7 +23,8 @@ from datalog.errors import (
     UsageProblem,
 )
 from livelog.changes import ChangeLog, Changes
-from livelog.session import Session, open
+from livelog.runtime.spark.config import Spark
+from livelog.session import Session, open, resume
 from livelog.stats import PartitionStats, Stats
 from livelog.transaction import Transaction
 from livelog.version import __version__
@@ -39,6 +40,7 @@ __all__ = [
     "ProgramErrors",
     "RuntimeProblem",
     "Session",
+    "Spark",
     "Stats",
     "StratificationProblem",
     "SyntaxProblem",
@@ -47,4 +49,5 @@ __all__ = [
     "View",
     "__version__",
     "open",
+    "resume",
 ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import datalog
 import planner
@@ -15,16 +16,20 @@ from livelog.changes import ChangeLog, Changes
 from livelog.io.facts import load_facts
 from livelog.io.values import format_row
 from livelog.runtime.local import LocalRuntime
-from livelog.runtime.recompute import RecomputeRuntime
+from livelog.runtime.runtime import Runtime
+from livelog.runtime.spark.config import Spark
 from livelog.runtime.worker import Operation
-from livelog.stats import Stats, measure
+from livelog.stats import PartitionStats, Stats
 from livelog.transaction import Transaction
 from livelog.values import Coercer
 from livelog.view import View
 from livelog.why import Explainer
 from operators.errors import Divergence, OperatorError, Outgrown, RuleFailure
 
-__all__ = ["LIMIT", "SHIPS", "STRATEGIES", "Session", "open"]
+if TYPE_CHECKING:
+    from livelog.runtime.spark.runtime import SparkRuntime
+
+__all__ = ["LIMIT", "SHIPS", "STRATEGIES", "Session", "open", "resume"]
 
 Tuple = tuple[Any, ...]
 
@@ -37,7 +42,6 @@ STRATEGIES: dict[str, tuple[str, ...]] = {
 """How views are maintained, each with its ship modes; the first is the default. See `docs/design.md`."""
 SHIPS = ("demand", "lazy", "eager")
 ABSORPTION = ("absorption", "demand")
-PLAIN = ("dred", "")  # what keeps nothing of derivations evaluates fastest from nothing
 LIMIT = 5_000_000
 WHOLE = 500_000  # tuples of a pruned relation that are evaluated for somebody who asks to see all of it
 
@@ -47,6 +51,7 @@ def open(  # the name that a person expects: livelog.open
     *,
     facts: str | Path | Mapping[str, Iterable[Iterable[Any]]] | None = None,
     partitions: int = 1,
+    runtime: Spark | None = None,
     strategy: str = "absorption",
     ship: str | None = None,
     constants: Mapping[str, Any] | None = None,
@@ -68,6 +73,9 @@ def open(  # the name that a person expects: livelog.open
     `strategy` is how recursive views are maintained: "absorption" (with `ship` "demand", "lazy" or "eager"), or one of
     the baselines it is compared with: "relative" (`ship` "lazy" or "eager"), "dred", and "recompute".
 
+    `runtime` runs the partitions somewhere else than in this process: `livelog.Spark(spark, partitions=6)`. The rows of
+    a relation in `facts` may then also be a DataFrame of Spark.
+
     >>> s = open(datalog.parse("twice(x, y) :- n(x), y = double(x)."), facts={"n": [(1,), (2,)]},
     ...          functions={"double": lambda x: 2 * x})
     >>> list(s["twice"])
@@ -83,7 +91,31 @@ def open(  # the name that a person expects: livelog.open
             raise UsageProblem(f"the program {str(program)!r} is not UTF-8 text: {e.reason}") from None
         program = datalog.parse(text, str(program))
     checked = datalog.check(program, constants=constants or {}, functions=functions or {}, aggregates=aggregates or {})
-    return Session(checked, facts, partitions, strategy, ship, limit, seed, select)
+    return Session(checked, facts, partitions, strategy, ship, limit, seed, select, runtime)
+
+
+def resume(
+    directory: str | Path,
+    runtime: Spark,
+    *,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    aggregates: Mapping[str, Callable[[list[Any]], Any]] | None = None,
+) -> Session:
+    """Go on with a session over Spark whose driver ended, in the folder that was its `checkpoint`.
+
+    All transactions that were committed, and the one that was under way if there was one, are there. Python functions
+    of the program are not stored, and must be given again. `runtime.partitions` may be another number than before.
+    """
+    from livelog.runtime.spark.journal import describe
+
+    told = describe(directory)
+    program = datalog.parse(told.program, told.name)
+    checked = datalog.check(
+        program, constants=told.constants, functions=functions or {}, aggregates=aggregates or {}
+    )
+    limit = LIMIT if told.limit is None else told.limit
+    runtime = replace(runtime, checkpoint=directory)
+    return Session(checked, None, 1, told.strategy, told.ship or None, limit, None, told.select, runtime, resumed=True)
 
 
 class Session:
@@ -109,6 +141,8 @@ class Session:
         limit: int,
         seed: int | None,
         select: bool,
+        spark: Spark | None = None,
+        resumed: bool = False,
     ) -> None:
         if strategy not in STRATEGIES:
             raise UsageProblem(f"unknown strategy {strategy!r}: it is one of {', '.join(STRATEGIES)}")
@@ -120,19 +154,20 @@ class Session:
         elif ship not in modes:
             known = f"has the ship modes {', '.join(modes)}" if modes else "has no ship modes"
             raise UsageProblem(f"the strategy {strategy!r} {known}, not {ship!r}")
+        if spark is not None:
+            if partitions not in (1, spark.partitions):
+                raise UsageProblem(f"the runtime has {spark.partitions} partitions, and `partitions` is {partitions}")
+            partitions = spark.partitions
         if partitions < 1:
             raise UsageProblem(f"a session needs at least one partition, not {partitions}")
         if limit < 1:
             raise UsageProblem(f"the limit must be positive, not {limit}")
         self.program = program
         self.plan = planner.plan(program, select=select)
+        self._select = select
         self.strategy = strategy
         self.ship = ship
         self.partitions = partitions
-        runtime = RecomputeRuntime if strategy == "recompute" else LocalRuntime
-        method = PLAIN if strategy == "recompute" else (strategy, ship)
-        sizes = {d.relation: d.parameters["n"] for d in program.directives_of("limitsize")}
-        self._runtime = runtime(self.plan, partitions, method, limit, seed, sizes)
         self._views = self.plan.published
         self._coercers = {
             name: Coercer(name, r.columns, self._kinds(name))
@@ -144,9 +179,64 @@ class Session:
         self._transactions = 0
         self._seconds = self._last_seconds = 0.0
         self._limit = limit
-        self._whole: LocalRuntime | None = None
-        self.initial: ChangeLog = self._commit(self._loaded(facts))
+        self._whole: Runtime | None = None
+        frames, rest = _frames_apart(facts)
+        operations = [] if resumed else self._loaded(rest)
+        self._runtime: Runtime = self._made(spark, seed, frames, resumed)
+        if resumed:
+            self.initial: ChangeLog = ChangeLog(self._views, {})
+            return
+        try:
+            self.initial = self._commit(operations)
+            if frames:
+                self._spark.checkpoint()  # from here on the DataFrames are not needed any more
+        except BaseException:
+            self.close()
+            raise
         self._transactions = 0
+
+    def _made(self, spark: Spark | None, seed: int | None, frames: dict[str, Any], resumed: bool) -> Runtime:
+        method = (self.strategy, self.ship)
+        sizes = {d.relation: d.parameters["n"] for d in self.program.directives_of("limitsize")}
+        if spark is None:
+            if frames:
+                name = next(iter(frames))
+                raise UsageProblem(f"`{name}` is a DataFrame of Spark: that needs `runtime=livelog.Spark(...)`")
+            return LocalRuntime(self.plan, self.partitions, method, self._limit, seed, sizes)
+        from livelog.runtime.spark.formats import Description
+        from livelog.runtime.spark.runtime import SparkRuntime
+
+        data = None
+        for name, frame in frames.items():
+            hashed = self._hashed(name, frame)
+            data = hashed if data is None else data.unionAll(hashed)
+        if data is not None:
+            from livelog.runtime.spark.dataframes import gathered
+
+            data = gathered(data, self.partitions)
+        source = self.program.source
+        description = None if resumed else Description(
+            name=source.name, program=source.text, constants=dict(self.program.constants), strategy=self.strategy,
+            ship=self.ship, limit=self._limit, select=self._select, partitions=self.partitions,
+        )  # fmt: skip
+        return SparkRuntime(self.plan, method, self._limit, sizes, spark, description, data)
+
+    def _hashed(self, name: str, frame: Any, sign: str = "+") -> Any:
+        """A DataFrame's rows, divided among the owners."""
+        from livelog.runtime.spark.dataframes import hashed
+
+        target = self._fact_relation(name)
+        return hashed(frame, self.plan.relations[target], self._kinds(target), self.partitions, sign)
+
+    @property
+    def _spark(self) -> SparkRuntime:
+        """The runtime, for what only exists over Spark."""
+        from livelog.runtime.spark.runtime import SparkRuntime
+
+        self._alive()
+        if not isinstance(self._runtime, SparkRuntime):
+            raise UsageProblem("this needs a session over Spark: `livelog.open(..., runtime=livelog.Spark(spark))`")
+        return self._runtime
 
     def _kinds(self, name: str) -> list[str]:
         """The types of a base relation's columns; `numeric` where the program computes with an undeclared one."""
@@ -192,7 +282,14 @@ class Session:
         return Transaction(self)
 
     def load(self, relation: str, rows: Iterable[Iterable[Any]]) -> ChangeLog:
-        """Insert many rows into a base relation, in one transaction."""
+        """Insert many rows into a base relation, in one transaction.
+
+        Over Spark, a DataFrame goes from its own partitions to the owners of its rows, and never through this process.
+        """
+        if _is_frame(rows):
+            self._spark  # noqa: B018  (or it says what is needed)
+            frame = self._hashed(relation, rows)
+            return self._commit([], frames=[frame])
         with self.transaction() as tx:
             for row in rows:
                 tx.insert(relation, row)
@@ -222,11 +319,15 @@ class Session:
         callbacks.append(callback)
         return lambda: callbacks.remove(callback) if callback in callbacks else None
 
-    def _commit(self, operations: list[Operation]) -> ChangeLog:
+    def _commit(self, operations: list[Operation], frames: list[Any] | None = None, **origin: Any) -> ChangeLog:
+        """Run a transaction: operations or, over Spark, DataFrames; `origin` tells the log where it comes from."""
         started = time.perf_counter()
         self._whole = None
         try:
-            changes = self._runtime.run(operations)
+            if frames is not None:
+                changes = self._spark.load_frames(frames, **origin) or {}
+            else:
+                changes = self._runtime.run(operations, **origin)
         except OperatorError as e:
             raise self._explained(e) from e
         self._last_seconds = time.perf_counter() - started
@@ -300,7 +401,7 @@ class Session:
             runtime = self._beside(self.plan, None)
         return Explainer(runtime).why(relation, t)
 
-    def _runtime_of(self, relation: str) -> LocalRuntime:
+    def _runtime_of(self, relation: str) -> Runtime:
         """Where a relation can be read: one that is pruned is evaluated whole, once per transaction at most."""
         try:
             self._runtime.restore()
@@ -316,11 +417,10 @@ class Session:
                 raise self._explained(e, why) from e
         return self._whole
 
-    def _beside(self, plan: planner.Plan, limit: int | None) -> LocalRuntime:
+    def _beside(self, plan: planner.Plan, limit: int | None) -> Runtime:
         """The facts as they are now, evaluated by another plan, or with provenance where the session keeps none."""
         runtime = LocalRuntime(plan, 1, ABSORPTION, limit)
-        facts = [(n, t, k) for w in self._runtime.workers for n, b in w.base.items() for t, k in b.rows.items()]
-        runtime.run([("+", name, t) for name, t, copies in facts for _ in range(copies)])
+        runtime.run([("+", name, t) for name, t, copies in self._runtime.facts() for _ in range(copies)])
         return runtime
 
     @property
@@ -339,19 +439,31 @@ class Session:
         """What the session has cost so far. O(state): it measures everything that is kept."""
         self._alive()
         runtime = self._runtime
-        tables = [t for w in runtime.workers for t in w.base.values()]
+        measures = runtime.measures()
+        ignored = [(m.pop("ignored_inserts"), m.pop("ignored_deletes")) for m in measures]
         return Stats(
             self._transactions,
             self.clock,
             self._seconds,
             self._last_seconds,
-            sum(t.ignored_inserts for t in tables),
-            sum(t.ignored_deletes for t in tables),
+            sum(inserts for inserts, _ in ignored),
+            sum(deletes for _, deletes in ignored),
             tuple(
-                measure(w, runtime.bytes_shipped[w.partition], runtime.frames_shipped[w.partition])
-                for w in runtime.workers
+                PartitionStats(i, runtime.bytes_shipped[i], runtime.frames_shipped[i], **m)
+                for i, m in enumerate(measures)
             ),
         )
+
+    # --- over Spark ------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> None:
+        """Write the facts down now, so that recovery need not go through the log. Happens now and then by itself."""
+        self._spark.checkpoint()
+
+    @property
+    def directory(self) -> Path:
+        """The folder with the log and the checkpoints."""
+        return self._spark.directory
 
     def check(self) -> None:
         """Assert the invariants of the engine's state. For tests; O(state)."""
@@ -361,6 +473,8 @@ class Session:
 
     def close(self) -> None:
         """Let go of all state. A closed session cannot be used any more."""
+        if self._closed:
+            return
         self._closed = True
         self._runtime.close()
         self._whole = None
@@ -381,3 +495,16 @@ class Session:
         if self._closed:
             return "<Session, closed>"
         return f"<Session {self.program.source.name}: {', '.join(self._views)}>"
+
+
+def _is_frame(rows: Any) -> bool:
+    """Whether rows are a DataFrame of Spark, without importing it."""
+    return any(c.__module__.startswith("pyspark.sql") and c.__name__ == "DataFrame" for c in type(rows).__mro__)
+
+
+def _frames_apart(facts: Any) -> tuple[dict[str, Any], Any]:
+    """The DataFrames among facts, and the rest of them."""
+    if not isinstance(facts, Mapping):
+        return {}, facts
+    frames = {name: rows for name, rows in facts.items() if _is_frame(rows)}
+    return frames, {name: rows for name, rows in facts.items() if name not in frames}

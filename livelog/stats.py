@@ -3,18 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from livelog.runtime.component import Component
-
-if TYPE_CHECKING:
-    from livelog.runtime.worker import Worker
-
-__all__ = ["PartitionStats", "Stats", "measure"]
-
-_size = msgspec.msgpack.Encoder().encode
+__all__ = ["PartitionStats", "Stats"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,40 +93,3 @@ class Stats:
                 for p in self.partitions
             ]
         return "\n".join(lines)
-
-
-def measure(worker: Worker, bytes_shipped: int, frames_shipped: int) -> PartitionStats:
-    """Measure one partition. O(its state)."""
-    totals = dict.fromkeys(("tuples", "state", "annotated", "provenance", "variables", "levels", "nodes"), 0)
-    for table in worker.base.values():
-        totals["tuples"] += len(table.rows)
-        totals["state"] += sum(len(_size(t)) for t in table.rows)
-    for stratum in worker.strata:
-        counts = stratum.stats()
-        totals["tuples"] += counts["tuples"]
-        if isinstance(stratum, Component):
-            _measure_component(stratum, totals)
-            for name in ("variables", "levels", "nodes"):
-                totals[name] += counts[name]
-        else:
-            totals["state"] += stratum.state_bytes(lambda value: len(_size(value)))
-    return PartitionStats(
-        worker.partition,
-        bytes_shipped,
-        frames_shipped,
-        totals["tuples"],
-        totals["state"],
-        totals["annotated"],
-        totals["provenance"],
-        totals["variables"],
-        totals["levels"],
-        totals["nodes"],
-    )
-
-
-def _measure_component(component: Component, totals: dict[str, Any]) -> None:
-    for t, kept in component.kept():
-        provenance = sum(component.size(annotation) for annotation in kept)
-        totals["annotated"] += bool(kept)
-        totals["provenance"] += provenance
-        totals["state"] += provenance + len(_size(t))

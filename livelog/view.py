@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from livelog.runtime.local import LocalRuntime
+    from livelog.runtime.runtime import Runtime
     from livelog.session import Session
 
 __all__ = ["View"]
@@ -55,7 +55,7 @@ class View(Collection[Tuple]):
         return self._runtime.has(self.relation, row)
 
     @property
-    def _runtime(self) -> LocalRuntime:
+    def _runtime(self) -> Runtime:
         return self._session._runtime_of(self.relation)
 
     def __repr__(self) -> str:

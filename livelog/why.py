@@ -10,12 +10,10 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from livelog.runtime.absorption import Absorption
-from livelog.runtime.local import LocalRuntime
+from livelog.runtime.runtime import Runtime
 from livelog.values import sort_rows
 from operators.expr import Col, Expr
 from operators.kernels import condition, key_of, row_function
-from operators.partition import Router
 from planner.plan import GroupRule, JoinRule, LookupRule, MapRule
 
 __all__ = ["Explainer"]
@@ -25,11 +23,12 @@ Fact = tuple[str, Tuple]
 
 
 class Explainer:
-    """Explains tuples of one runtime's views, as they are now."""
+    """Explains tuples of one runtime's views, as they are now. The runtime keeps annotations."""
 
-    def __init__(self, runtime: LocalRuntime) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._plan = runtime.plan
+        self._strata = {name: stratum for stratum in runtime.plan.strata for name in stratum.relations}
         self._seen: set[Fact] = set()
         self._facts: dict[str, set[Tuple]] = {}
 
@@ -50,31 +49,19 @@ class Explainer:
 
     def _parents(self, relation: str, t: Tuple) -> list[Fact]:
         """Tuples of lower strata that suffice for a tuple."""
-        producer = self._runtime.workers[0].producer(relation)
-        assert producer is not None
-        if isinstance(producer, Absorption) and not self._is_answer(producer, relation):
-            return self._by_annotation(producer.stratum.index, relation, t)
+        stratum = self._strata[relation]
+        answer = any(isinstance(rule, LookupRule) and rule.head == relation for rule in stratum.rules)
+        if stratum.method != "counting" and not answer:
+            return self._runtime.derivation(relation, t)
         # an auxiliary under an aggregate counts its derivations: there, one of them is not enough
         every = self._plan.relations[relation].weighted
         parents: list[Fact] = []
-        for rule in producer.stratum.rules:
+        for rule in stratum.rules:
             if rule.head == relation:
                 parents += self._by_rule(rule, t, every)
                 if parents and not every:
                     break
         return parents
-
-    @staticmethod
-    def _is_answer(component: Absorption, relation: str) -> bool:
-        return any(rule.head == relation for _, rule in component.lookups)
-
-    def _by_annotation(self, stratum: int, relation: str, t: Tuple) -> list[Fact]:
-        workers = self._runtime.workers
-        owner = Router(self._plan.relations[relation].partition, len(workers))(t)
-        component = workers[owner].strata[stratum]
-        assert isinstance(component, Absorption)
-        variables = component.derivation(relation, t)
-        return [fact for w in workers for fact in w.strata[stratum].named(variables)]  # type: ignore[union-attr]
 
     def _by_rule(self, rule: Any, t: Tuple, every: bool) -> list[Fact]:
         """The tuples that a rule of a counting stratum derives `t` from, once or in every way; none if not at all."""
@@ -115,6 +102,7 @@ class Explainer:
         width = len(rule.group)
         wanted = {rule.layout[i]: value for i, value in enumerate(t)}
         holds, group = _where(rule.where, self._arity(name)), row_function(rule.group)
+        # (a group's columns may be computed, so that its rows cannot be asked for by value)
         rows = [r for r in self._runtime.rows(name) if holds(r)]
         rows = [r for r in rows if all(group(r)[i] == wanted[i] for i in range(width) if i in wanted)]
         (function, argument), *others = rule.aggregates
@@ -131,18 +119,14 @@ class Explainer:
         width = len(rule.left.key)
         key = t[:width]
         holds = condition(rule.where, width)
-        match = [(i, c) for i, c in enumerate(rule.inner.key)]
-        rows = [
-            r
-            for r in self._runtime.rows(name)
-            if all(key[i] == r[c] for i, c in match) and (holds is None or holds(key, r))
-        ]
+        match = [(c, key[i]) for i, c in enumerate(rule.inner.key)]
+        rows = [r for r in self._runtime.matching(name, match) if holds is None or holds(key, r)]
         if rule.function in ("min", "max") and rule.value is not None:
             value = row_function((rule.value,))
             rows = [r for r in rows if value(key + r)[0] == t[width]][:1]
         return [(name, r) for r in rows]
 
-    def _agreeing(self, relation: str, outputs: tuple[Expr, ...], t: Tuple, offset: int) -> Iterator[Tuple]:
+    def _agreeing(self, relation: str, outputs: tuple[Expr, ...], t: Tuple, offset: int) -> list[Tuple]:
         """The tuples of an input that agree with the head in the columns that the rule copies."""
         arity = self._arity(relation)
         fixed = [
@@ -150,9 +134,7 @@ class Explainer:
             for i, e in enumerate(outputs)
             if isinstance(e, Col) and offset <= e.index < offset + arity
         ]
-        for row in self._runtime.rows(relation):
-            if all(row[c] == value for c, value in fixed):
-                yield row
+        return self._runtime.matching(relation, fixed)
 
     def _arity(self, relation: str) -> int:
         return self._plan.relations[relation].arity

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from operators.kernels import key_of
@@ -108,10 +109,28 @@ class BaseTable:
         changes = ((t, self.rows.get(t, 0) - old) for t, old in self._before.items())
         return [(t, w) for t, w in changes if w]
 
-    def former(self) -> dict[Tuple, int]:
-        """The facts as of the last commit, with their multiplicities. O(facts)."""
-        facts = {**self.rows, **self._before}
-        return {t: n for t, n in facts.items() if n}
+    def export(self) -> Iterator[tuple[Tuple, int, float | None]]:
+        """The facts with their multiplicities and the times at which they expire, for `restore`."""
+        for t, count in self.rows.items():
+            yield t, count, self._expires.get(t)
+
+    def restore(self, facts: Iterable[tuple[Tuple, int, float | None]]) -> None:
+        """Take in facts that another table exported. Nothing can be rolled back from here.
+
+        >>> table, copy = BaseTable(ttl=10), BaseTable(ttl=10)
+        >>> table.insert(("a",), now=3.0); copy.restore(table.export())
+        >>> copy.expire(12.9); sorted(copy.rows)
+        [('a',)]
+        >>> copy.expire(13.0); sorted(copy.rows)
+        []
+        """
+        for t, count, when in facts:
+            self.rows[t] = count
+            if self._key is not None:
+                self._by_key[self._key(t)] = t
+            if when is not None:
+                self._expires[t] = when
+                self._push(t, when)
 
     def commit(self) -> None:
         """The transaction stands."""

@@ -428,10 +428,10 @@ def test_an_error_in_either_phase_rolls_back(
         phase = "second"
         return real_resume(self, level)
 
-    def start_over(self: LocalRuntime, *arguments: Any) -> None:
+    def start_over(self: LocalRuntime, *arguments: Any) -> set[int]:
         nonlocal left
         left = -1 if error is KeyboardInterrupt or self.stale else left
-        real_start_over(self, *arguments)
+        return real_start_over(self, *arguments)
 
     monkeypatch.setattr(DRed, "work_in", work_in)
     monkeypatch.setattr(DRed, "resume", resume)

@@ -48,7 +48,7 @@ class Component:
     """
 
     keeps = ""
-    levels = 1
+    levels = 0
 
     def __init__(
         self, stratum: Stratum, plan: Plan, partition: int, partitions: int, mode: str, limit: int | None, send: Send

@@ -265,8 +265,6 @@ class Counting:
     def work(self) -> None:
         """Counting works every message off as it comes."""
 
-    levels = 0  # it waits for nothing
-
     def resume(self, level: int) -> bool:
         """Counting waits for nothing."""
         return False

@@ -35,6 +35,7 @@ class DRed(Component):
     """
 
     keeps = "nothing"
+    levels = 1
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

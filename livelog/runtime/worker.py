@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from livelog.runtime.absorption import Absorption
 from livelog.runtime.component import Component
 from livelog.runtime.counting import Counting
+from livelog.runtime.measure import measure
 from livelog.runtime.methods import METHODS
 from operators.base import BaseTable
 from operators.delta import Delta
+from operators.partition import Router
 from planner.plan import Plan
 
-__all__ = ["Method", "Operation", "Worker"]
+__all__ = ["Method", "Operation", "Sides", "Worker"]
 
 Tuple = tuple[Any, ...]
 Operation = tuple[str, Any, Any]
@@ -20,6 +23,9 @@ Operation = tuple[str, Any, Any]
 
 Method = tuple[str, str]
 """A strategy and its ship mode, as in `METHODS`."""
+
+Sides = tuple[list[Tuple], list[Tuple]]
+"""What came into a view, and what left it."""
 
 Send = Callable[[int, int, str, int, list[Any]], None]
 
@@ -29,8 +35,8 @@ class Worker:
 
     A transaction is `apply`, then for each stratum `prepare`, `begin`, `resume` until no partition has anything left,
     and `finish`, with any number of `receive` and `work` in between (a `work` after the last `receive`): all partitions
-    must be quiescent before the next of these steps. Then `commit`. After an error:
-    `rollback`, `reset` and `reload`, and the strata again.
+    must be quiescent before the next of these steps. Then `changes` and `commit`. After an error:
+    `rollback`, `start_over`, and the strata again.
     """
 
     def __init__(
@@ -50,6 +56,9 @@ class Worker:
         self.strata: list[Component | Counting] = []
         self._producer: dict[str, Component | Counting] = {}
         self.deltas: dict[str, Delta] = {}
+        self._published = plan.published
+        self._kept: dict[str, set[Tuple]] = {}  # results to compare with
+        self._latest: dict[str, set[Tuple]] | None = None
         self.reset(limit)
 
     def reset(self, limit: int | None = None) -> None:
@@ -77,8 +86,8 @@ class Worker:
 
     # --- a transaction ---------------------------------------------------------------------------------------
 
-    def apply(self, operations: Iterable[Operation]) -> None:
-        """Apply operations to the facts, in order. Their net effect is what the strata will see."""
+    def apply(self, operations: Iterable[Operation]) -> list[int]:
+        """Apply operations to the facts, in order. Their net effect is what the strata will see; returns which do."""
         base = self.base
         for op, relation, value in operations:
             if op == "+":
@@ -94,19 +103,24 @@ class Worker:
             net = table.net()
             if net:
                 self.deltas[name] = Delta.weighted(net)
+        return self._concerned()
 
-    def former(self) -> list[tuple[str, Tuple, int]]:
-        """The facts as of the last commit, with their multiplicities."""
-        return [(name, t, n) for name, table in self.base.items() for t, n in table.former().items()]
+    def absorb(self, operations: Iterable[Operation]) -> None:
+        """Apply operations to the facts for good, and leave the views for later: `start_over` catches up."""
+        self.apply(operations)
+        self.commit()
 
-    def reload(self) -> None:
-        """Make all facts the change to be worked in, after `reset`."""
+    def start_over(self, limit: int | None = None) -> list[int]:
+        """Empty all state but the facts, and make these the change to be worked in. Returns the strata concerned."""
+        self.reset(limit)
         tables = [(name, table) for name, table in self.base.items() if table.rows]
         self.deltas = {name: Delta.weighted(list(table.rows.items())) for name, table in tables}
+        return self._concerned()
 
-    def concerns(self, i: int) -> bool:
-        """Whether something changed here that stratum i reads."""
-        return any(name in self.deltas for name in self.plan.strata[i].inputs)
+    def _concerned(self) -> list[int]:
+        """The strata that read something that has changed here."""
+        deltas = self.deltas
+        return [i for i, s in enumerate(self.plan.strata) if any(name in deltas for name in s.inputs)]
 
     def prepare(self, i: int) -> None:
         """Bring what stratum i looks into to where it is wanted; all partitions must be quiescent before `begin`."""
@@ -124,17 +138,19 @@ class Worker:
         """No more messages for the moment: work off what has gathered in stratum i."""
         self.strata[i].work()
 
-    def levels(self, i: int) -> int:
-        """How often stratum i must hear that nobody has anything left before that is the end."""
-        return self.strata[i].levels
-
     def resume(self, i: int, level: int) -> bool:
         """All partitions are quiescent: go on with what waited for that in stratum i. Whether there was anything."""
         return self.strata[i].resume(level)
 
-    def finish(self, i: int) -> None:
-        """All partitions are quiescent: settle the net changes of stratum i."""
+    def finish(self, i: int) -> list[int]:
+        """All partitions are quiescent: settle the net changes of stratum i. Returns the strata concerned by now."""
         self.deltas.update(self.strata[i].finish())
+        return self._concerned()
+
+    def changes(self) -> dict[str, Sides]:
+        """The net changes of the published views, as far as this partition owns them."""
+        deltas = self.deltas
+        return {name: (deltas[name].gained, deltas[name].lost) for name in self._published if name in deltas}
 
     def commit(self) -> None:
         """The transaction stands."""
@@ -145,12 +161,36 @@ class Worker:
                 stratum.limit = self._limit
         self._clock_before = self.clock
         self.deltas = {}
+        if self._latest is not None:
+            self._kept, self._latest = self._latest, None
 
     def rollback(self) -> None:
         """Facts and clock are as before the transaction; the strata must be reset and loaded again."""
         for table in self.base.values():
             table.rollback()
         self.clock = self._clock_before
+        self._latest = None
+
+    # --- results as wholes -----------------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """Remember the published views as they are, to compare with."""
+        self._kept = self._results()
+
+    def differences(self, kept_is_new: bool = False) -> dict[str, Sides]:
+        """How the published views differ from what is kept; what is here takes its place with the next commit."""
+        now = self._results()
+        old, new = (now, self._kept) if kept_is_new else (self._kept, now)
+        if not kept_is_new:
+            self._latest = now
+        nothing: set[Tuple] = set()
+        return {
+            name: (list(new.get(name, nothing) - old.get(name, nothing)), list(old.get(name, nothing) - new[name]))
+            for name in self._published
+        }
+
+    def _results(self) -> dict[str, set[Tuple]]:
+        return {name: set(self.rows(name)) for name in self._published}
 
     # --- looking in ------------------------------------------------------------------------------------------
 
@@ -173,13 +213,46 @@ class Worker:
         producer = self._producer[relation]
         return t in producer.counts.rows if isinstance(producer, Counting) else producer.home[relation].shows(t)
 
-    def producer(self, relation: str) -> Component | Counting | None:
-        """The stratum that defines a relation; None for base relations."""
-        return self._producer.get(relation)
+    def facts(self) -> list[tuple[str, Tuple, int]]:
+        """The facts that this partition owns, with their multiplicities."""
+        return [(name, t, n) for name, table in self.base.items() for t, n in table.rows.items()]
 
-    def check(self) -> None:
-        """Assert the invariants of all state; call between transactions."""
+    def matching(self, relation: str, fixed: list[tuple[int, Any]]) -> list[Tuple]:
+        """The tuples of a relation here that have the given values in some columns."""
+        return [t for t in self.rows(relation) if all(t[column] == value for column, value in fixed)]
+
+    def derivation(self, relation: str, t: Tuple) -> list[int]:
+        """The variables of one derivation of a tuple that this partition owns."""
+        component = self._producer[relation]
+        assert isinstance(component, Absorption)
+        return sorted(component.derivation(relation, t))
+
+    def named(self, relation: str, variables: list[int]) -> list[tuple[str, Tuple]]:
+        """The tuples behind variables of a relation's stratum that this partition handed out."""
+        component = self._producer[relation]
+        assert isinstance(component, Absorption)
+        return component.named(set(variables))
+
+    def size(self) -> int:
+        """How many tuples the strata keep."""
+        return sum(stratum.stats()["tuples"] for stratum in self.strata)
+
+    def measures(self) -> dict[str, int]:
+        """The sizes of everything that is kept. O(state)."""
+        return measure(self.base, self.strata)
+
+    def variables(self) -> list[set[int]]:
+        """By stratum, the variables that stand for tuples of this partition."""
+        return [s.variables() if isinstance(s, Component) else set() for s in self.strata]
+
+    def check(self, alive: list[set[int]]) -> None:
+        """Assert the invariants of all state; call between transactions. `alive` are all partitions' variables."""
         for table in self.base.values():
             table.check()
-        for stratum in self.strata:
+        for i, stratum in enumerate(self.strata):
             stratum.check()
+            if isinstance(stratum, Component):
+                assert stratum.mentioned() <= alive[i], f"stratum {i}: a dead variable is mentioned"
+        for name, r in self.plan.relations.items():
+            owner = Router(r.partition, self.partitions)
+            assert all(owner(t) == self.partition for t in self.rows(name)), f"{name}: a stray tuple"

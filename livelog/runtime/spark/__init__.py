@@ -1,0 +1,1 @@
+"""The Spark runtime: partitions are the tasks of one long-running barrier stage."""

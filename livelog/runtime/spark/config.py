@@ -1,0 +1,41 @@
+"""Spark: what a person says about running a session over Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from datalog.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Spark"]
+
+
+@dataclass(frozen=True)
+class Spark:
+    """Run a session over Spark: `livelog.open(program, runtime=livelog.Spark(spark, partitions=6))`.
+
+    Each partition is a task of one barrier stage and holds a slot for as long as the session is open, so the cluster
+    needs at least `partitions` slots; one more for what runs beside it: loading DataFrames, reading views as such.
+
+    `checkpoint` is a folder that the driver and all executors reach under the same path. It has the log of transactions
+    and the checkpoints; a session continues from there after a crash, of a worker by itself and of the driver with
+    `livelog.resume`. Without it a temporary folder serves, which only survives workers.
+    `checkpoint_every` is the number of transactions after which the facts are written anew and the log starts over.
+    `patience` is how many seconds a lost executor may take to come back.
+    """
+
+    spark: SparkSession
+    partitions: int = 2
+    checkpoint: str | Path | None = None
+    checkpoint_every: int = 10_000
+    patience: float = 120.0
+
+    def __post_init__(self) -> None:
+        if self.partitions < 1:
+            raise UsageProblem(f"a session needs at least one partition, not {self.partitions}")
+        if self.checkpoint_every < 1:
+            raise UsageProblem(f"checkpoint_every must be positive, not {self.checkpoint_every}")

@@ -1,0 +1,233 @@
+"""Formats: what a session's directory holds, as types and as bytes.
+
+Transactions are msgpack, like frames; what a person may want to look at is JSON under a checksum. Lists of the
+language are tuples here, as everywhere, and integers and floats never turn into each other.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from livelog.runtime.frames import ROW, tupled
+from livelog.runtime.spark.messages import BatchFile
+from livelog.runtime.spark.records import Damaged
+from livelog.runtime.worker import Operation
+
+__all__ = [
+    "FORMAT", "Batch", "Description", "Entry", "Logged", "Manifest", "Outcome", "Progress", "StoredPart",
+    "decode_record", "encode_record", "load_sealed", "pack", "sealed", "unpack",
+]  # fmt: skip
+
+FORMAT = 1
+"""The version of all that stands in a session's directory."""
+
+Form = TypeVar("Form")
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """What was opened: enough to open it again. `script` is the path of an update script that feeds the session."""
+
+    version: int = FORMAT
+    name: str
+    program: str
+    constants: dict[str, Any] = {}
+    strategy: str = "absorption"
+    ship: str = ""
+    limit: int | None = None
+    select: bool = True
+    partitions: int = 1
+    script: str | None = None
+
+
+class Batch(msgspec.Struct, frozen=True, array_like=True):
+    """What Spark tasks pushed for a transaction and completed."""
+
+    files: tuple[BatchFile, ...] = ()
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """A transaction as it is logged before it is dispatched.
+
+    `query` is a streaming query and its batch id; `source` and `position` are where in some other feed the
+    transaction comes from; `follow` is a view whose changes are kept from here on.
+    """
+
+    number: int
+    operations: list[Operation] = []
+    batch: Batch | None = None
+    query: tuple[str, int] | None = None
+    source: str | None = None
+    position: int | None = None
+    follow: str | None = None
+
+
+class Logged(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """An entry as it is read, its operations not looked at yet: who only wants to know where things stand need not."""
+
+    number: int
+    operations: msgspec.Raw
+    batch: Batch | None
+    query: tuple[str, int] | None
+    source: str | None
+    position: int | None
+    follow: str | None
+
+    def entry(self) -> Entry:
+        """The whole entry."""
+        operations = _operations(self.operations)
+        return Entry(self.number, operations, self.batch, self.query, self.source, self.position, self.follow)
+
+
+class Outcome(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """How a transaction ended."""
+
+    number: int
+    committed: bool
+
+
+class StoredPart(msgspec.Struct, frozen=True):
+    """One partition of one relation in a checkpoint; the checksum is a CRC-32 of the file."""
+
+    relation: str
+    partition: int
+    file: str
+    rows: int
+    bytes: int
+    checksum: int
+
+
+class Progress(msgspec.Struct):
+    """How far the feeds of a session were applied, and which views are followed."""
+
+    queries: dict[str, int] = {}
+    positions: dict[str, int] = {}
+    follows: list[str] = []
+
+    def note(self, entry: Entry | Logged) -> None:
+        """A transaction was committed."""
+        if entry.query is not None:
+            self.queries[entry.query[0]] = entry.query[1]
+        if entry.source is not None and entry.position is not None:
+            self.positions[entry.source] = entry.position
+        if entry.follow is not None and entry.follow not in self.follows:
+            self.follows.append(entry.follow)
+
+    def copy(self) -> Progress:
+        """The same, to be changed apart."""
+        return Progress(dict(self.queries), dict(self.positions), list(self.follows))
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """A checkpoint: the facts after transaction `number`, by partition, and how far the feeds were applied then.
+
+    `time` is the clock as text: it may stand at infinity, which JSON does not have.
+    """
+
+    number: int
+    time: str
+    partitions: int
+    progress: Progress
+    parts: list[StoredPart]
+
+    @property
+    def clock(self) -> float:
+        """The time that expirations go by.
+
+        >>> Manifest(3, repr(2.5), 1, Progress(), []).clock
+        2.5
+        """
+        return float(self.time)
+
+    def part(self, relation: str, partition: int) -> StoredPart | None:
+        """The part of one partition of one relation, if it has any rows."""
+        found = (p for p in self.parts if p.relation == relation and p.partition == partition)
+        return next(found, None)
+
+
+# --- values ------------------------------------------------------------------------------------------------------
+
+
+_value: Any = ROW | int | float | str | None
+_operation: Any = tuple.__class_getitem__((str, str | None, _value))
+_encode = msgspec.msgpack.Encoder().encode
+_value_decoder = msgspec.msgpack.Decoder(_value)
+_any_decoder = msgspec.msgpack.Decoder()
+_record_decoder: Any = msgspec.msgpack.Decoder(Logged | Outcome)
+_operations_decoder: Any = msgspec.msgpack.Decoder(list.__class_getitem__(_operation))
+
+
+def pack(value: Any) -> bytes:
+    """A value as bytes.
+
+    >>> unpack(pack((1, 1.0, ("x", ()))))
+    (1, 1.0, ('x', ()))
+    """
+    return _encode(value)
+
+
+def unpack(data: bytes) -> Any:
+    """The value in bytes from `pack`. Raises `msgspec.MsgspecError` if there is none."""
+    try:
+        return _value_decoder.decode(data)
+    except msgspec.ValidationError:  # lists nested deeper than the decoder foresees
+        return tupled(_any_decoder.decode(data))
+
+
+def encode_record(record: Entry | Outcome) -> bytes:
+    """A record of the log."""
+    return _encode(record)
+
+
+def decode_record(body: bytes) -> Logged | Outcome:
+    """A record of the log. Raises `msgspec.MsgspecError` if it is none."""
+    record: Logged | Outcome = _record_decoder.decode(body)
+    return record
+
+
+def _operations(data: msgspec.Raw) -> list[Operation]:
+    try:
+        operations: list[Operation] = _operations_decoder.decode(data)
+    except msgspec.ValidationError:
+        operations = [(op, relation, tupled(value)) for op, relation, value in _any_decoder.decode(data)]
+    return operations
+
+
+# --- JSON under a checksum ---------------------------------------------------------------------------------------
+
+
+class _Sealed(msgspec.Struct):
+    crc32: int
+    content: msgspec.Raw
+
+
+def sealed(content: msgspec.Struct) -> bytes:
+    """A structure as JSON that a person can read and a flipped bit cannot hide in.
+
+    >>> print(sealed(Progress({"q": 7})).decode())
+    {"crc32": 2876454172, "content": {
+      "queries": {
+        "q": 7
+      },
+      "positions": {},
+      "follows": []
+    }}
+    """
+    text = msgspec.json.format(msgspec.json.encode(content), indent=2)
+    return b'{"crc32": %d, "content": %s}\n' % (zlib.crc32(text), text)
+
+
+def load_sealed(path: Path, form: type[Form]) -> Form:
+    """The structure in a file from `sealed`. Raises `Damaged` if the file is not as it was written."""
+    try:
+        content = msgspec.json.decode(path.read_bytes(), type=_Sealed)
+        if zlib.crc32(content.content) != content.crc32:
+            raise Damaged(path, None, "its content does not match its checksum")
+        return msgspec.json.decode(content.content, type=form)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as e:
+        raise Damaged(path, None, f"it cannot be read ({e})") from None
+    except OSError as e:
+        raise Damaged(path, None, f"it cannot be read ({e.strerror or e})") from None

@@ -1,0 +1,217 @@
+"""What driver and workers say to each other besides frames, as msgpack.
+
+The driver sends a `Command`: a step's number, its name and its arguments. A worker answers with a `Reply`, or with
+several if the step makes it send frames: one each time it has nothing left to do. Rows are tuples on both sides.
+"""
+
+from __future__ import annotations
+
+import builtins
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from datalog.errors import RuntimeProblem
+from livelog.runtime.frames import ROW, tupled
+from operators.errors import Divergence, OperatorError, RuleFailure
+
+__all__ = [
+    "Address", "BatchFile", "Failure", "Gauge", "Held", "Hello", "Notice", "Reply", "Share", "arguments_of", "encode",
+    "encode_command", "failure_of", "message_of", "raised", "result_of", "step_of",
+]  # fmt: skip
+
+Address = tuple[str, int]
+
+
+class Share(msgspec.Struct, array_like=True):
+    """What one partition applies in a transaction: operations, and then files of rows that were pushed to it."""
+
+    operations: list[tuple[str, str | None, ROW | int | float]] = []
+    files: list[BatchFile] = []
+
+
+class BatchFile(msgspec.Struct, array_like=True, frozen=True):
+    """Rows that Spark tasks pushed: to insert ("+") or delete ("-"). `owner` is the partition that took them in, of
+    so many `partitions`: after a change of that number, everybody reads all files and takes its own rows."""
+
+    relation: str
+    sign: str
+    name: str
+    owner: int
+    partitions: int
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A list that stays with the worker, to be fetched page by page."""
+
+    held: int
+    count: int
+
+
+class Hello(msgspec.Struct, tag=True, array_like=True):
+    """What a task tells the driver first: where its own door is."""
+
+    address: Address
+    host: str
+    pid: int
+
+
+class Notice(msgspec.Struct, tag=True, array_like=True):
+    """Something for the driver's log."""
+
+    text: str
+
+
+class Failure(msgspec.Struct, array_like=True):
+    """An error on its way from a worker to the driver."""
+
+    kind: str
+    message: str
+    rule: str = ""
+    row: ROW | None = None
+    cause: str = ""
+    family: str = ""
+    sample: list[ROW] = []
+    trace: str = ""
+
+
+class Gauge(msgspec.Struct, array_like=True):
+    """What a worker can tell about itself at once."""
+
+    queue: int
+    outbox: int
+    bytes_shipped: int
+    frames_shipped: int
+    busy_seconds: float
+
+
+class Reply(msgspec.Struct, tag=True, array_like=True):
+    """The answer to a command. `sent` and `received` count the frames of its step, by partition."""
+
+    step: int
+    failure: Failure | None
+    result: msgspec.Raw
+    sent: list[int]
+    received: list[int]
+    gauge: Gauge
+
+
+_Facts = list.__class_getitem__(tuple[str, ROW, int])
+_Rows: Any = list.__class_getitem__(ROW) | Held
+_Sides = tuple.__class_getitem__((_Rows, _Rows))
+_Named = list.__class_getitem__(tuple.__class_getitem__((str, ROW)))
+_Fixed = list.__class_getitem__(tuple.__class_getitem__((int, ROW | int | float | str)))
+
+# By command, the types of its arguments and of its result. What is not here has plain ones.
+_ARGUMENTS: dict[str, Any] = {
+    "apply": tuple[Share],
+    "absorb": tuple[Share],
+    "has": tuple.__class_getitem__((str, ROW)),
+    "derivation": tuple.__class_getitem__((str, ROW)),
+    "check": tuple[list[set[int]]],
+    "matching": tuple.__class_getitem__((str, _Fixed)),
+}
+_RESULTS: dict[str, Any] = {
+    "rows": _Rows,
+    "matching": _Rows,
+    "page": list.__class_getitem__(ROW),
+    "facts": _Facts | Held,
+    "fact_page": _Facts,
+    "named": _Named,
+    "changes": dict.__class_getitem__((str, _Sides)),
+    "differences": dict.__class_getitem__((str, _Sides)),
+    "variables": list[set[int]],
+}
+
+_encoder = msgspec.msgpack.Encoder()
+encode = _encoder.encode
+_command = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
+_plain = msgspec.msgpack.Decoder()
+_message = msgspec.msgpack.Decoder(Hello | Notice | Reply)
+_arguments = {name: msgspec.msgpack.Decoder(form) for name, form in _ARGUMENTS.items()}
+_results = {name: msgspec.msgpack.Decoder(form) for name, form in _RESULTS.items()}
+
+
+def encode_command(step: int, name: str, arguments: Sequence[Any]) -> bytes:
+    return encode((step, name, arguments))
+
+
+def step_of(command: bytes) -> tuple[int, str, msgspec.Raw]:
+    """The number, the name and the arguments (still encoded) of a command."""
+    return _command.decode(command)
+
+
+def arguments_of(name: str, raw: msgspec.Raw) -> Sequence[Any]:
+    return _typed(_arguments, name, raw)  # type: ignore[no-any-return]
+
+
+def message_of(data: bytes) -> Hello | Notice | Reply:
+    """What a worker says."""
+    return _message.decode(data)  # type: ignore[no-any-return]
+
+
+def result_of(name: str, raw: msgspec.Raw) -> Any:
+    return _typed(_results, name, raw)
+
+
+def _typed(decoders: dict[str, msgspec.msgpack.Decoder[Any]], name: str, raw: msgspec.Raw) -> Any:
+    decoder = decoders.get(name)
+    if decoder is None:
+        return _plain.decode(raw)
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError:  # lists nested deeper than the decoders foresee
+        value = tupled(_plain.decode(raw))
+        if name in ("apply", "absorb"):
+            operations, files = value[0]
+            return [Share(list(operations), [BatchFile(*f) for f in files])]
+        return value
+
+
+# --- errors --------------------------------------------------------------------------------------------------
+
+
+def failure_of(error: BaseException) -> Failure:
+    """An error, made ready to travel."""
+    trace = "".join(traceback.format_exception(error))
+    if isinstance(error, RuleFailure):
+        cause = error.cause
+        family = next((f.__name__ for f in (ArithmeticError, ValueError) if isinstance(cause, f)), "Exception")
+        row = error.row if error.row is None else tuple(error.row)
+        return Failure("rule", str(cause), error.rule, row, type(cause).__name__, family, [], trace)
+    if isinstance(error, Divergence):
+        return Failure("divergence", error.message, error.rule, sample=error.sample, trace=trace)
+    if isinstance(error, OperatorError):
+        return Failure("operator", error.message, error.rule, trace=trace)
+    if isinstance(error, AssertionError):
+        return Failure("assertion", str(error), trace=trace)
+    return Failure("other", f"{type(error).__name__}: {error}", trace=trace)
+
+
+def raised(failure: Failure) -> Exception:
+    """The error again, with what it was caused by."""
+    if failure.kind == "rule":
+        return RuleFailure(failure.rule, failure.row, _cause(failure))
+    if failure.kind == "divergence":
+        return Divergence(failure.message, failure.rule, failure.sample)
+    if failure.kind == "operator":
+        return OperatorError(failure.message, failure.rule)
+    if failure.kind == "assertion":
+        return AssertionError(f"{failure.message}\n{failure.trace}")
+    return RuntimeProblem(f"a worker failed: {failure.message}\n{failure.trace}")
+
+
+def _cause(failure: Failure) -> Exception:
+    """An exception of the same name and text, and of the same family: the class itself may only exist over there."""
+    known = getattr(builtins, failure.cause, None)
+    if isinstance(known, type) and issubclass(known, Exception):
+        try:
+            made = known(failure.message)
+            if str(made) == failure.message:
+                return made
+        except TypeError:  # one that takes more than a text
+            pass
+    family = {"ArithmeticError": ArithmeticError, "ValueError": ValueError}.get(failure.family, Exception)
+    return type(failure.cause, (family,), {})(failure.message)  # type: ignore[no-any-return]
