@@ -1,4 +1,4 @@
-"""The `livelog` command: `run`, `check`, `explain`, `repl`, `simulate`, `compare`, `top`, `demo`.
+"""The `livelog` command: `run`, `resume`, `check`, `explain`, `repl`, `simulate`, `compare`, `top`, `demo`.
 
 Exit codes: 0 all well; 1 something is wrong with a program, its facts, the updates or the evaluation; 2 the
 command line cannot be meant; 130 interrupted.
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from datalog.errors import LivelogError
-from livelog.commands import check, compare, demo, explain, repl, run, simulate, top
+from livelog.commands import check, compare, demo, explain, repl, resume, run, simulate, top
 from livelog.commands.common import UsageError
 from livelog.render import paint_error, paint_for
 from livelog.version import __version__
@@ -21,8 +21,8 @@ from livelog.version import __version__
 __all__ = ["main"]
 
 COMMANDS = {
-    "run": run, "check": check, "explain": explain, "repl": repl, "simulate": simulate, "compare": compare,
-    "top": top, "demo": demo,
+    "run": run, "resume": resume, "check": check, "explain": explain, "repl": repl, "simulate": simulate,
+    "compare": compare, "top": top, "demo": demo,
 }  # fmt: skip
 
 EPILOG = """\

@@ -43,13 +43,15 @@ MAP = (
 class Demo:
     """The steps of the demo, in the order they are shown."""
 
-    def __init__(self, console: Console, pauses: bool) -> None:
+    def __init__(self, console: Console, pauses: bool, partitions: int, runtime: livelog.Spark | None) -> None:
         self.console = console
         self.pauses = pauses and console.is_terminal
         text = resources.files("livelog").joinpath("examples/reach.dl").read_text(encoding="utf-8")
         self.text = text
         self.down: set[str] = set()
-        self.session = livelog.open(datalog.parse(text, "reach.dl"), facts={"cable": CABLES.values()})
+        program = datalog.parse(text, "reach.dl")
+        self.session = livelog.open(program, facts={"cable": CABLES.values()}, partitions=partitions, runtime=runtime)
+        self.tasks = 0 if runtime is None else partitions
 
     def run(self) -> None:
         self.program()
@@ -86,6 +88,8 @@ class Demo:
             f"{plural(cities, 'city', 'cities')}, {plural(len(CABLES), 'cable')}. Every city reaches every other: "
             f"{plural(len(self.pairs()), 'pair')}, found in {self.took()}."
         )
+        if self.tasks:
+            self.say(f"{plural(self.tasks, 'task')} of Spark hold{'s' if self.tasks == 1 else ''} them.")
         self.pause()
 
     def fail(self, name: str, title: str, before: dict[tuple[str, str], list[Cable]]) -> None:
@@ -196,11 +200,11 @@ class Demo:
             time.sleep(PAUSE)
 
 
-def show(*, pauses: bool = True) -> None:
+def show(*, pauses: bool = True, partitions: int = 1, runtime: livelog.Spark | None = None) -> None:
     """Show the demo on standard output: in colour on a terminal, plainly in a pipe."""
     console = Console(highlight=False)
     if console.width > 100 or not console.is_terminal:
         console.width = 100
-    demo = Demo(console, pauses)
+    demo = Demo(console, pauses, partitions, runtime)
     with demo.session:
         demo.run()

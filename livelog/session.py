@@ -13,6 +13,7 @@ import datalog
 import planner
 from datalog.errors import Note, RuntimeProblem, UsageProblem
 from livelog.changes import ChangeLog, Changes
+from livelog.following import Following
 from livelog.io.facts import load_facts
 from livelog.io.values import format_row
 from livelog.runtime.local import LocalRuntime
@@ -27,6 +28,9 @@ from livelog.why import Explainer
 from operators.errors import Divergence, OperatorError, Outgrown, RuleFailure
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
     from livelog.runtime.spark.runtime import SparkRuntime
 
 __all__ = ["LIMIT", "SHIPS", "STRATEGIES", "Session", "open", "resume"]
@@ -325,8 +329,11 @@ class Session:
         self._whole = None
         try:
             if frames is not None:
+                self._spark.wanted = {name for name, callbacks in self._subscribers.items() if callbacks}
                 changes = self._spark.load_frames(frames, **origin) or {}
             else:
+                if self._subscribers:
+                    self._runtime.wanted = {name for name, callbacks in self._subscribers.items() if callbacks}
                 changes = self._runtime.run(operations, **origin)
         except OperatorError as e:
             raise self._explained(e) from e
@@ -464,6 +471,22 @@ class Session:
     def directory(self) -> Path:
         """The folder with the log and the checkpoints."""
         return self._spark.directory
+
+    def changes(self, view: str) -> Following:
+        """The change log of a view, kept from now on: `session.changes(view).to_spark_stream()`."""
+        return Following(self._spark, view)
+
+    def stream(self, df: DataFrame, checkpointLocation: str | Path, **options: Any) -> StreamingQuery:
+        """Apply a streaming DataFrame from now on: every micro-batch is one transaction, applied exactly once.
+
+        `checkpointLocation` is the query's own, as everywhere in Structured Streaming. For the options see
+        `livelog.runtime.spark.streaming.stream`: `relation`, `mode` ("append", "upsert", "changes"), `op_column`,
+        `relation_column`, `order_column`, `query_name`, `trigger`.
+        """
+        self._spark  # noqa: B018  (or it says what is needed)
+        from livelog.runtime.spark.streaming import stream
+
+        return stream(self, df, str(checkpointLocation), **options)
 
     def check(self) -> None:
         """Assert the invariants of the engine's state. For tests; O(state)."""

@@ -56,8 +56,8 @@ class PartitionTop(msgspec.Struct, frozen=True):
 class Top(msgspec.Struct, frozen=True):
     """A session at one moment.
 
-    `transaction` is the number of the last one, `generation` how often the session was recovered, `seconds` the time
-    that transactions have taken. `joins` has, for each side of a join, a rule that joins it.
+    `transaction` is the number of the last one, `generation` counts how often the partitions were started, `seconds` is
+    the time since the session was opened. `joins` has, for each side of a join, a rule that joins it.
     """
 
     transaction: int
@@ -90,8 +90,10 @@ class Client:
         if connection is None:
             connection = self._connection = self._connect()
         try:
-            answer = connection.call(msgspec.msgpack.encode(["top"]), self._timeout)
-            return msgspec.msgpack.decode(answer, type=Top)
+            answer = msgspec.msgpack.decode(connection.call(msgspec.msgpack.encode(["top"]), self._timeout))
+            if isinstance(answer, dict) and "error" in answer:
+                raise RuntimeProblem(f"the session in {str(self.folder)!r} cannot tell: {answer['error']}")
+            return msgspec.convert(answer, Top)
         except TimedOut as error:
             self.close()
             raise Silent(f"the session in {str(self.folder)!r} has not answered for {self._timeout:g} s") from error
@@ -164,7 +166,7 @@ def render(previous: Top | None, current: Top, elapsed: float = 0.0) -> Group:
 
     >>> from rich import print
     >>> one = PartitionTop(0, "here", 7, 0, 0, 40, 1000, 3, 0.5, {"r": 40})
-    >>> before, now = Top(1, 0, 0.5, False, "reach.dl", [one]), Top(5, 0, 0.6, True, "reach.dl", [one])
+    >>> before, now = Top(1, 1, 0.5, False, "reach.dl", [one]), Top(5, 1, 2.5, True, "reach.dl", [one])
     >>> print(render(before, now, 2.0).renderables[0])
     reach.dl  transaction 5 (2/s), busy
     """
@@ -201,8 +203,8 @@ def _title(previous: Top | None, current: Top, elapsed: float) -> Text:
     if previous is not None and elapsed > 0 and current.transaction >= previous.transaction:
         title.append(f" ({_rate(current.transaction - previous.transaction, elapsed)}/s)", style="not bold")
     title.append(", busy" if current.busy else ", idle", style="not bold green" if current.busy else "not bold dim")
-    if current.generation:
-        title.append(f", recovered {plural(current.generation, 'time')}", style="not bold yellow")
+    if current.generation > 1:
+        title.append(f", recovered {plural(current.generation - 1, 'time')}", style="not bold yellow")
     return title
 
 

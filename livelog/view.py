@@ -12,6 +12,7 @@ from livelog.values import sort_rows
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+    from pyspark.sql import DataFrame
 
     from livelog.runtime.runtime import Runtime
     from livelog.session import Session
@@ -89,6 +90,16 @@ class View(Collection[Tuple]):
         import pandas
 
         return pandas.DataFrame(list(self), columns=list(self.columns))
+
+    def to_spark(self) -> DataFrame:
+        """The view as a DataFrame of Spark, read partition by partition from the workers that keep it.
+
+        Every job that uses the DataFrame sees one state between two transactions.
+        """
+        from livelog.runtime.spark.source import read_view
+
+        runtime = self._session._spark
+        return read_view(runtime.config.spark, str(runtime.directory), self.relation)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first rows, and how many there are."""

@@ -52,6 +52,7 @@ def test_a_variable_to_false_is_evaluation_without_its_tuple(name: str, partitio
                     assert (left is not None) == (t in expected[view]), f"{view}{t} without e{row}"
 
 
+@pytest.mark.everywhere(spark=7, cluster=1)
 @pytest.mark.parametrize("partitions", [1, 2, 4])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -276,6 +276,7 @@ def test_a_detour_that_comes_as_the_way_goes(partitions: int) -> None:
             session.check()
 
 
+@pytest.mark.everywhere(spark=1)
 @pytest.mark.parametrize("partitions", [1, 2, 5, 12])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_histories_of_both(name: str, partitions: int) -> None:
@@ -356,6 +357,7 @@ way(x, y) :- way(x, z), link(z, y), !shut(z), n = count : { toll(z, _) }, n < 2,
 """
 
 
+@pytest.mark.everywhere(spark=1)
 @pytest.mark.parametrize("partitions", [1, 3, 5])
 def test_lookups_inside_the_recursion(partitions: int) -> None:
     program = program_of(INSIDE)

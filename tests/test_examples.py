@@ -77,6 +77,7 @@ def test_expected(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert printed == expected.read_text()
 
 
+@pytest.mark.everywhere(spark=10, cluster=1)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "how",
@@ -93,11 +94,12 @@ def test_expected(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: py
     ids=["recompute", "lazy", "eager", "demand", "dred", "dred-3", "relative-3", "relative-eager"],
 )
 def test_every_way_to_evaluate_agrees(name: str, how: dict[str, Any]) -> None:
-    for plain, other in zip(states(name), states(name, **how), strict=True):
+    for plain, other in zip(states(name, partitions=1), states(name, **how), strict=True):
         for relation in plain.program.outputs:
             assert list(plain[relation]) == list(other[relation])
 
 
+@pytest.mark.everywhere(spark=4, cluster=1)
 @pytest.mark.parametrize("name", [name for name in SCRIPTED if name not in ENDLESS])
 def test_the_oracle_agrees(name: str) -> None:
     for step, session in enumerate(states(name)):
@@ -139,6 +141,7 @@ def best_paths(graph: nx.DiGraph, weight: str | None) -> dict[tuple[str, str], t
     return found
 
 
+@pytest.mark.everywhere(spark=2)
 @pytest.mark.parametrize("name", sorted(ENDLESS))
 def test_shortest_paths(name: str) -> None:
     for session in states(name):

@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from datalog.errors import RuntimeProblem, UsageProblem
 from livelog.runtime.spark import records
 from livelog.runtime.spark.checkpoint import Part, write_part
-from livelog.runtime.spark.formats import load_sealed, sealed
-from livelog.runtime.spark.journal import Batch, Description, Entry, Journal
+from livelog.runtime.spark.formats import BatchFile, load_sealed, sealed
+from livelog.runtime.spark.journal import Batch, Description, Entry, Journal, describe
 from livelog.runtime.spark.layout import Layout
-from livelog.runtime.spark.messages import BatchFile
 from livelog.runtime.spark.records import Damaged
 from tests.journals import DESCRIPTION, Book, facts_of, settled, snapshot
 
@@ -147,7 +146,7 @@ def test_constants_keep_their_types(tmp_path: Path) -> None:
     described = msgspec.structs.replace(DESCRIPTION, constants=constants, script="/u.txt", limit=None)
     Journal.create(tmp_path / "a", described).close()
     journal = Journal.open(tmp_path / "a")
-    assert repr(journal.description) == repr(described)
+    assert repr(journal.description) == repr(described) == repr(describe(tmp_path / "a"))
     for value in (float("inf"), float("nan"), object(), "\ud800"):
         with pytest.raises(UsageProblem, match="the constant k cannot be stored"):
             Journal.create(tmp_path / "b", msgspec.structs.replace(DESCRIPTION, constants={"k": value}))

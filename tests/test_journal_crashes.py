@@ -138,7 +138,9 @@ def test_a_creation_that_stops_anywhere_can_be_done_again(tmp_path: Path) -> Non
     (tmp_path / "dry").mkdir()
     with Machine(tmp_path / "dry") as machine:
         Journal.create(tmp_path / "dry" / "s", DESCRIPTION).close()
+    machine.after_power_loss(tmp_path / "whole")
     machine.release()
+    Journal.open(tmp_path / "whole" / "s").close()
     assert machine.calls > 15
     for stop in range(1, machine.calls + 1):
         root = tmp_path / f"{stop}"

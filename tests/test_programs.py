@@ -1,4 +1,4 @@
-"""Every golden program, in a matrix of modes, against one expected result. See `tests/golden.py`."""
+"""Every golden program, in a matrix of modes and runtimes, against one expected result. See `tests/golden.py`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tests.harness import METHODS, Configuration, apply
 CONFIGURATIONS = [Configuration(strategy, ship, n, 7) for strategy, ship in METHODS for n in (1, 3)]
 
 
+@pytest.mark.everywhere(spark=28, cluster=7)
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=lambda c: f"{c.strategy}-{c.ship}-{c.partitions}")
 @pytest.mark.parametrize("name", NAMES)
 def test_golden(name: str, configuration: Configuration) -> None:

@@ -45,6 +45,7 @@ def replayed(case: Case, configuration: Configuration) -> Any:
     return session
 
 
+@pytest.mark.everywhere(spark=3)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("method", METHODS, ids=name_of)
 def test_the_facts_of_an_explanation_derive_the_row(seed: int, method: tuple[str, str | None]) -> None:

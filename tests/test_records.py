@@ -300,6 +300,18 @@ def test_after_a_failed_sync_nothing_more_is_promised(tmp_path: Path, monkeypatc
         writer.append(b"z")
 
 
+def test_what_another_process_wrote_is_synced_before_it_is_relied_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have ended between writing and syncing."""
+    path = tmp_path / "a.log"
+    write(path, BODIES)
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd).st_ino))
+    RecordWriter(path).close()
+    assert path.stat().st_ino in synced
+
+
 def test_a_record_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "LONGEST", 10)
     writer = RecordWriter(tmp_path / "a.log")

@@ -75,6 +75,7 @@ def closure(links: Rows) -> set[tuple[Any, ...]]:
 # --- deletion ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.everywhere(spark=2, cluster=1)
 @pytest.mark.parametrize(("ship", "partitions"), MODES)
 def test_circular_support_dies(ship: str, partitions: int) -> None:
     """b, c and d go on deriving each other from x after the only way into their circle is cut."""
@@ -88,6 +89,7 @@ def test_circular_support_dies(ship: str, partitions: int) -> None:
     check_supports(session)
 
 
+@pytest.mark.everywhere(spark=3, cluster=1)
 @pytest.mark.parametrize("program", [REACH, TWICE])
 @pytest.mark.parametrize(("ship", "partitions"), MODES)
 def test_every_state_is_right_and_every_support_well_founded(program: str, ship: str, partitions: int) -> None:
@@ -224,6 +226,7 @@ def test_eager_ships_more_than_lazy_and_lazy_keeps_more() -> None:
     assert lazy.stats().state_bytes > eager.stats().state_bytes
 
 
+@pytest.mark.everywhere(spark=1)
 @pytest.mark.parametrize(("ship", "partitions"), MODES)
 def test_the_four_metrics(ship: str, partitions: int) -> None:
     ring: Rows = [(i, (i + 1) % 8) for i in range(8)]
@@ -253,6 +256,7 @@ def test_the_bytes_of_edges_are_those_that_are_kept() -> None:
 # --- aggregate selection -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.everywhere(spark=2)
 @pytest.mark.parametrize(("ship", "partitions"), MODES)
 def test_the_next_best_takes_over(ship: str, partitions: int) -> None:
     links: Rows = [("a", "b", 1), ("b", "c", 1), ("a", "c", 5), ("c", "a", 1), ("a", "d", 2), ("d", "c", 2)]
@@ -272,6 +276,7 @@ def test_the_next_best_takes_over(ship: str, partitions: int) -> None:
     check_supports(session)
 
 
+@pytest.mark.everywhere(spark=2)
 @pytest.mark.parametrize(("ship", "partitions"), MODES)
 def test_cheapest_paths_under_change(ship: str, partitions: int) -> None:
     """Dense and with circles, so that many paths are dominated, held, and needed later."""
@@ -296,6 +301,7 @@ def test_cheapest_paths_under_change(ship: str, partitions: int) -> None:
 # --- failures ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.everywhere(spark=2)
 @pytest.mark.parametrize(("ship", "partitions"), MODES)
 def test_a_recursion_without_end_is_rolled_back(ship: str, partitions: int) -> None:
     text = "n(x, y) :- link(x, y). n(x, y) :- n(x, z), up(x), y = z + 1."

@@ -71,6 +71,7 @@ def name_of(configuration: dict[str, Any]) -> str:
     return "-".join(str(v) for v in configuration.values())
 
 
+@pytest.mark.everywhere(spark=8, cluster=2)
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=name_of)
 def test_a_failed_transaction_leaves_nothing_behind(configuration: dict[str, Any], failure: str) -> None:
@@ -111,6 +112,7 @@ def test_a_failed_transaction_leaves_nothing_behind(configuration: dict[str, Any
         assert len(published) == 1
 
 
+@pytest.mark.everywhere(spark=2)
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=name_of)
 def test_failures_again_and_again(configuration: dict[str, Any]) -> None:
     with livelog.open(program_of(TEXT), facts=FACTS, **configuration) as session:
@@ -123,6 +125,7 @@ def test_failures_again_and_again(configuration: dict[str, Any]) -> None:
         session.check()
 
 
+@pytest.mark.everywhere(spark=1, cluster=1)
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_a_load_that_fails(partitions: int) -> None:
     with pytest.raises(livelog.RuntimeProblem, match="division by zero"):
@@ -181,6 +184,7 @@ def test_interrupts_roll_back(error: BaseException, way: str, partitions: int) -
     assert len(session["reach"]) == 36
 
 
+@pytest.mark.everywhere(spark=7, cluster=1)
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_function_that_fails_for_a_while(way: str, partitions: int) -> None:
@@ -199,6 +203,7 @@ def test_a_function_that_fails_for_a_while(way: str, partitions: int) -> None:
     assert session.load("link", [(5, 6)])["reach"].inserted == [(i, 6) for i in range(6)]
 
 
+@pytest.mark.everywhere(spark=6)
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("way", INCREMENTAL)
 def test_an_error_while_a_death_is_followed_names_the_rule(way: str, partitions: int) -> None:
@@ -212,6 +217,7 @@ def test_an_error_while_a_death_is_followed_names_the_rule(way: str, partitions:
     assert views(session) == before
 
 
+@pytest.mark.everywhere
 def test_an_exception_inside_the_block_changes_nothing() -> None:
     session, _ = opened(1)
     before = views(session)
@@ -259,6 +265,7 @@ PASSING: dict[str, tuple[str, dict[str, list[Any]], list[tuple[Any, ...]], str, 
 }  # fmt: skip
 
 
+@pytest.mark.everywhere(spark=4)
 @pytest.mark.parametrize("partitions", [1, 2, 3, 5])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", PASSING)
@@ -278,6 +285,7 @@ def test_tuples_that_are_never_there_together_cannot_fail(name: str, way: str, p
             session.check()
 
 
+@pytest.mark.everywhere(spark=2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_a_lost_tuple_is_not_found_where_it_cannot_be_derived(way: str, partitions: int) -> None:
@@ -311,6 +319,7 @@ n(1 - p, x + 1) :- n(p, x), x < 3000.
 """
 
 
+@pytest.mark.everywhere(spark=3, cluster=1)
 @pytest.mark.parametrize("partitions", [1, 2, 3])
 @pytest.mark.parametrize("way", WAYS)
 def test_the_limit_counts_what_others_own(way: str, partitions: int) -> None:
@@ -322,6 +331,7 @@ def test_the_limit_counts_what_others_own(way: str, partitions: int) -> None:
         assert len(session.load("start", [(0, 2990)])["n"].inserted) == 11
 
 
+@pytest.mark.everywhere(spark=3)
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("way", INCREMENTAL)
 def test_a_rollback_is_not_held_to_the_limit(way: str, partitions: int) -> None:
@@ -342,6 +352,7 @@ def test_a_rollback_is_not_held_to_the_limit(way: str, partitions: int) -> None:
         assert len(session["r"]) == 3 * 78 + 1
 
 
+@pytest.mark.everywhere(spark=2)
 @pytest.mark.parametrize("strategy", ["absorption", "relative", "dred", "recompute"])
 def test_changes_after_a_relation_outgrew_its_limit(strategy: str) -> None:
     text = ".decl e(x: number)\n.decl r(x: number)\n.output r\n.limitsize r(n=2)\nr(x) :- e(x)."

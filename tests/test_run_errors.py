@@ -15,6 +15,7 @@ import livelog
 FOLDERS = sorted(path.parent for path in (Path(__file__).parent / "errors" / "run").glob("*/program.dl"))
 
 
+@pytest.mark.everywhere(spark=10, cluster=2)
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_golden(folder: Path, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:

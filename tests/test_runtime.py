@@ -20,6 +20,7 @@ from tests.cases import program_of
 from tests.runs import DETOURS, PROGRAMS, REACHABLE, SHIPS, WAYS, Run
 
 
+@pytest.mark.everywhere(spark=4, cluster=1)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_order_of_messages_matters(name: str, way: str) -> None:
@@ -220,6 +221,7 @@ r(x, w) :- p(x, y), s(y, w).
 """
 
 
+@pytest.mark.everywhere(spark=2, cluster=1)
 @pytest.mark.parametrize("way", WAYS)
 def test_copies_are_told_who_took_over(way: str) -> None:
     """A tuple has a derivation at home and one from elsewhere. The first dies, and a copy must hear of the second:
@@ -260,6 +262,7 @@ best(x, min<c>) :- path(x, c).
 """
 
 
+@pytest.mark.everywhere(spark=2)
 @pytest.mark.parametrize("way", WAYS)
 def test_what_was_held_takes_over_with_all_its_derivations(way: str) -> None:
     """A dominated tuple is held with derivations from two senders. The best one dies, then one sender's, then the

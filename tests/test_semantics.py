@@ -1,8 +1,9 @@
-"""What programs mean, one rule at a time, on the engine itself, in every strategy and ship mode."""
+"""What programs mean, one rule at a time, on the engine itself, in every strategy and ship mode, on every runtime."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ import datalog
 import livelog
 from datalog.errors import LivelogError, RuntimeProblem, UsageProblem
 from tests.harness import METHODS
+
+pytestmark = pytest.mark.everywhere
 
 Open = Callable[..., Any]
 
@@ -57,6 +60,7 @@ def advance(session: Any, time: float) -> Any:
 # --- values --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.everywhere(spark=4)
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
@@ -87,6 +91,7 @@ def test_numbers_and_floats_meet_in_a_join(start: Open) -> None:
     assert list(session["r"]) == [(2,)]
 
 
+@pytest.mark.everywhere(spark=7, cluster=2)
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
@@ -171,6 +176,7 @@ def test_negation(start: Open) -> None:
     assert insert(session, "e", (1, 1), (2, 2)).changes["lonely"].deleted == [(1,), (2,)]
 
 
+@pytest.mark.everywhere(spark=2, cluster=1)
 def test_negation_in_a_recursive_rule(start: Open) -> None:
     text = "r(x) :- s(x). r(y) :- r(x), e(x, y), !wall(y)."
     session = start(text, s=[(0,)], e=[(0, 1), (1, 2), (2, 0), (0, 2)], wall=[(1,)])
@@ -180,6 +186,7 @@ def test_negation_in_a_recursive_rule(start: Open) -> None:
     assert list(session["r"]) == [(0,), (1,)]
 
 
+@pytest.mark.everywhere(spark=7, cluster=2)
 def test_a_cycle_does_not_keep_itself_alive(start: Open) -> None:
     text = "r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y)."
     session = start(text, e=[(0, 1), (1, 2), (2, 1)])
@@ -191,6 +198,7 @@ def test_a_cycle_does_not_keep_itself_alive(start: Open) -> None:
 # --- aggregates ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.everywhere(spark=2, cluster=1)
 def test_head_aggregates(start: Open) -> None:
     session = start("r(g, min<v>, max<v>, sum<v>, count<*>, avg<v>) :- b(g, _, v).", b=[("x", 1, 5), ("x", 2, 5)])
     assert list(session["r"]) == [("x", 5, 5, 10, 2, 5.0)]
@@ -243,6 +251,7 @@ def test_correlated_aggregates(start: Open) -> None:
     assert changes["q"].deleted == [(2,)]
 
 
+@pytest.mark.everywhere(spark=2, cluster=1)
 def test_aggregates_over_recursion_and_under_it(start: Open) -> None:
     text = """
     r(x, y) :- e(x, y), w(n), count : { e(x, _) } <= n.  r(x, y) :- r(x, z), r(z, y).
@@ -264,6 +273,7 @@ cheapestPath(x,y,p,c) :- path(x,y,p,c,l), minCost(x,y,c).
 """
 
 
+@pytest.mark.everywhere(spark=2, cluster=1)
 def test_ties_are_all_kept(start: Open) -> None:
     session = start(QUERY_2, link=[("a", "b", 1), ("b", "c", 1), ("a", "c", 2), ("c", "a", 1)])
     ways = [("a", "c", ("a", "b", "c"), 2), ("a", "c", ("a", "c"), 2)]
@@ -287,6 +297,7 @@ def test_an_output_is_not_pruned(start: Open) -> None:
     assert list(session["best"]) == [(1, 2, 1), (1, 3, 2), (2, 3, 1)]
 
 
+@pytest.mark.everywhere(spark=2, cluster=1)
 def test_a_program_that_does_not_end_names_its_rule(start: Open) -> None:
     session = start("n(x) :- b(x). n(x + 1) :- n(x). ok(x) :- b(x).", limit=500)
     with pytest.raises(RuntimeProblem) as caught:
@@ -310,6 +321,7 @@ def test_an_insert_with_a_known_key_replaces(start: Open) -> None:
     assert changes.inserted == [(3,)] and changes.deleted == []
 
 
+@pytest.mark.everywhere(spark=1, cluster=1)
 def test_rows_expire(start: Open) -> None:
     session = start(".decl b(x: number) ttl(10)\nr(x) :- b(x).", b=[(1,)])
     assert not advance(session, 9.5).changes["r"]
@@ -341,6 +353,7 @@ def test_a_keyed_row_that_expires_is_refreshed_by_its_successor(start: Open) -> 
     assert advance(session, 18).changes["r"].deleted == [(2,)]
 
 
+@pytest.mark.everywhere(spark=2, cluster=1)
 def test_bags_count_copies(start: Open) -> None:
     text = ".decl b(x: number) bag\nr(x) :- b(x). c(count<*>, sum<x>) :- b(x). a(x, n) :- r(x), n = count : { b(x) }."
     session = start(text, b=[(2,), (2,), (3,)])
@@ -466,6 +479,7 @@ def test_an_output_may_be_a_base_relation(start: Open) -> None:
     assert insert(session, "e", (2,)).changes["e"].inserted == [(2,)]
 
 
+@pytest.mark.everywhere(spark=2)
 def test_an_error_needs_two_tuples_that_are_there_together(start: Open) -> None:
     session = start("h(x, y, z) :- l(x), r(y), z = x / y.", r=[(0,)])
     with session.transaction() as tx:
@@ -476,19 +490,20 @@ def test_an_error_needs_two_tuples_that_are_there_together(start: Open) -> None:
     session.check()
 
 
-def test_a_function_that_goes_on_failing_loses_nothing(start: Open) -> None:
-    down = False
+@pytest.mark.everywhere(spark=2, cluster=1)
+def test_a_function_that_goes_on_failing_loses_nothing(start: Open, tmp_path: Path) -> None:
+    down = tmp_path / "down"  # a file, since the function may run in another process
 
     def f(x: int) -> int:
-        if down:
+        if down.exists():
             raise ConnectionError("down")
         return x + 1
 
     session = start("h(x, y) :- l(x), y = f(x).", l=[(1,), (2,)], functions={"f": f})
-    down = True
+    down.touch()
     with pytest.raises(RuntimeProblem, match="down"):
         insert(session, "l", (3,))
-    down = False
+    down.unlink()
     assert list(session["h"]) == [(1, 2), (2, 3)]
     assert insert(session, "l", (4,)).changes["h"].inserted == [(4, 5)]
 
@@ -501,6 +516,7 @@ def test_operations_without_effect_are_counted(start: Open) -> None:
     assert (stats.ignored_inserts, stats.ignored_deletes) == (1, 2)
 
 
+@pytest.mark.everywhere(spark=1, cluster=1)
 def test_registered_aggregates(start: Open) -> None:
     def middle(values: list[Any]) -> Any:
         return sorted(values)[len(values) // 2]

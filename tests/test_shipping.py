@@ -48,9 +48,10 @@ def test_the_bytes_are_those_of_the_frames(way: str, monkeypatch: pytest.MonkeyP
     assert run.session.frames_shipped == tuple(p.frames_shipped for p in stats.partitions)
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize("way", WAYS)
 def test_one_partition_ships_nothing(way: str) -> None:
-    run = Run("detours", 1, **WAYS[way])
+    run = Run("detours", 1, partitions=1, **WAYS[way])
     run.step()
     assert run.session.stats().bytes_shipped == 0
 
@@ -131,6 +132,7 @@ def test_of_many_who_can_derive_a_tuple_one_tells_how(name: str, monkeypatch: py
 # --- what is measured ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.everywhere
 def test_the_figures_of_a_session() -> None:
     text = ".decl link(x: number, y: number) ttl(5)\n" + REACHABLE.split("\n", 2)[2]
     session = livelog.open(datalog.parse(text), facts={"link": [(1, 2), (2, 3)]}, partitions=2)

@@ -158,9 +158,9 @@ def test_not_a_master(master: str) -> None:
 def test_a_master_that_does_not_answer() -> None:
     with socket.create_server(("127.0.0.1", 0)) as there:
         port = there.getsockname()[1]
-        check_master(f"spark://127.0.0.1:1,127.0.0.1:{port}")
+        start._reach(f"spark://127.0.0.1:1,127.0.0.1:{port}")
     with pytest.raises(UsageProblem, match=f"no Spark master answers at 127.0.0.1:{port}$"):
-        check_master(f"spark://127.0.0.1:{port}")
+        start.launch(f"spark://127.0.0.1:{port}", 1)
     for wrong in ("spark://", "spark://127.0.0.1", "spark://127.0.0.1:99999"):
         with pytest.raises(UsageProblem, match="expected spark://HOST:PORT"):
             check_master(wrong)

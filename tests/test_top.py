@@ -39,7 +39,7 @@ def answer(transaction: int = 7, **changed: Any) -> dict[str, Any]:
          "relations": {"link by dst": 100}}
         for i in range(4)
     ]  # fmt: skip
-    said = {"transaction": transaction, "generation": 0, "seconds": 1.5, "busy": False, "program": "dir/reach.dl",
+    said = {"transaction": transaction, "generation": 1, "seconds": 1.5, "busy": False, "program": "dir/reach.dl",
             "partitions": partitions}  # fmt: skip
     return said | changed
 
@@ -89,7 +89,7 @@ def test_idle_partitions_are_not_blamed_for_the_little_they_do() -> None:
 
 def test_a_recovered_session_counts_anew() -> None:
     lines = text(top(), top(9, generation=2), 2.0)
-    assert lines[0] == "reach.dl  transaction 9 (1/s), idle, recovered 2 times"
+    assert lines[0] == "reach.dl  transaction 9 (1/s), idle, recovered 1 time"
     assert lines[2].split() == text(None, top(9))[2].split()
 
 
@@ -260,6 +260,14 @@ def test_nonsense_is_called_so(drive: Callable[..., Driver], tmp_path: Path) -> 
     drive({"transaction": "seven"})
     with Client(tmp_path) as client, pytest.raises(RuntimeProblem, match="gave no sense"):
         client.top()
+
+
+def test_an_error_is_told(drive: Callable[..., Driver], tmp_path: Path) -> None:
+    drive({"error": "the workers died again and again"}, answer(3))
+    with Client(tmp_path) as client:
+        with pytest.raises(RuntimeProblem, match="cannot tell: the workers died again and again"):
+            client.top()
+        assert client.top().transaction == 3
 
 
 def gone() -> int:

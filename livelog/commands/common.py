@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import datalog
 import livelog
 from datalog.ast import Program
+from datalog.errors import UsageProblem
 from datalog.report import listed
 from livelog.io.facts import fact_files
 from livelog.io.values import TextProblem, parse_value
@@ -16,9 +19,11 @@ from livelog.progress import bar, spinner
 from livelog.session import LIMIT, SHIPS, STRATEGIES
 
 __all__ = [
-    "UsageError", "add_constants", "add_engine", "add_facts", "add_limit", "add_program", "load_program",
-    "open_session", "positive", "read_facts",
+    "UsageError", "add_constants", "add_engine", "add_facts", "add_limit", "add_program", "add_runtime",
+    "check_runtime", "load_program", "open_session", "positive", "read_facts", "runtime_for",
 ]  # fmt: skip
+
+RUNTIMES = ("local", "spark")
 
 
 class UsageError(Exception):
@@ -49,12 +54,33 @@ def add_facts(parser: argparse.ArgumentParser) -> None:
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how it is evaluated")
-    group.add_argument("--partitions", metavar="N", type=positive, default=1, help="logical partitions (default: 1)")
+    add_runtime(group)
     group.add_argument("--strategy", metavar="S", choices=tuple(STRATEGIES), default="absorption",
                        help=f"{listed(STRATEGIES, 'or')} (default: absorption)")  # fmt: skip
     group.add_argument("--ship", metavar="M", choices=SHIPS,
                        help=f"of the strategies that ship annotations: {listed(SHIPS, 'or')}")  # fmt: skip
     add_limit(group)
+
+
+def add_runtime(group: Any, partitions: int | None = None) -> None:
+    """The options that say where the partitions are; without a default, Spark has two of them and this process one."""
+    usual = "1, or 2 over Spark" if partitions is None else str(partitions)
+    group.add_argument("--partitions", metavar="N", type=positive, default=partitions,
+                       help=f"in how many parts the tuples are divided (default: {usual})")  # fmt: skip
+    group.add_argument(
+        "--runtime", choices=RUNTIMES, default="local",
+        help="where the partitions are: in this process, or each in a task of Spark (default: local)",
+    )  # fmt: skip
+    group.add_argument(
+        "--master", metavar="URL",
+        help="of --runtime spark: local[N], spark://HOST:PORT, yarn or k8s://URL (default: this machine, with a slot "
+        "for each partition and two more)",
+    )  # fmt: skip
+    group.add_argument(
+        "--checkpoint", metavar="DIR", type=Path,
+        help="of --runtime spark: keep the log and the checkpoints there; livelog top DIR shows the session, livelog "
+        "resume DIR continues it",
+    )  # fmt: skip
 
 
 def add_limit(group: Any) -> None:
@@ -97,16 +123,56 @@ def load_program(path: Path, constants: list[tuple[str, Any]] | None = None) -> 
     return datalog.check(datalog.parse(text, str(path)), constants=dict(constants or []))
 
 
-def open_session(program: Program, args: argparse.Namespace, *, required: bool = True) -> livelog.Session:
+def check_runtime(args: argparse.Namespace) -> None:
+    """Say what is wrong with the options of `add_runtime`, and fill in what was left open."""
+    over = args.runtime == "spark"
+    if args.partitions is None:
+        args.partitions = 2 if over else 1
+    for option in ("master", "checkpoint"):
+        if getattr(args, option) is not None and not over:
+            raise UsageError(f"--{option} is for --runtime spark")
+    if args.master is not None:
+        from livelog.runtime.spark.start import check_master
+
+        try:
+            check_master(args.master)
+        except UsageProblem as problem:
+            raise UsageError(f"--master: {problem.message}") from None
+
+
+@contextmanager
+def runtime_for(args: argparse.Namespace) -> Iterator[livelog.Spark | None]:
+    """The runtime that the command line names, while the block runs. None is this process."""
+    check_runtime(args)
+    if args.runtime == "local":
+        yield None
+        return
+    from livelog.runtime.spark.start import spark_for
+
+    with ExitStack() as stack:
+        with spinner("starting Spark"):
+            spark = stack.enter_context(spark_for(args))
+        yield livelog.Spark(spark, partitions=args.partitions, checkpoint=args.checkpoint)
+
+
+@contextmanager
+def open_session(
+    program: Program, args: argparse.Namespace, *, required: bool = True
+) -> Iterator[livelog.Session]:
     """A session over the program and its facts, with progress on the terminal while it is built."""
+    check_runtime(args)
     if args.ship is not None and args.ship not in STRATEGIES[args.strategy]:
         known = f"has the ship modes {listed(STRATEGIES[args.strategy])}" if STRATEGIES[args.strategy] else "has none"
         raise UsageError(f"--ship {args.ship} does not fit: the strategy {args.strategy} {known}")
     facts = read_facts(program, args.facts, required=required)
-    with spinner("evaluating"):
-        return livelog.open(
-            program, facts=facts, partitions=args.partitions, strategy=args.strategy, ship=args.ship, limit=args.limit
-        )
+    with runtime_for(args) as runtime:
+        with spinner("evaluating"):
+            session = livelog.open(
+                program, facts=facts, partitions=args.partitions, strategy=args.strategy, ship=args.ship,
+                limit=args.limit, runtime=runtime,
+            )  # fmt: skip
+        with session:
+            yield session
 
 
 def read_facts(program: Program, folder: Path | None, *, required: bool = True) -> dict[str, list[tuple[Any, ...]]]:

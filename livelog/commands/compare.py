@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from datalog.errors import UsageProblem
-from livelog.commands.common import UsageError, add_constants, add_program, load_program
+from livelog.commands.common import UsageError, add_constants, add_program, check_runtime, load_program, runtime_for
 from livelog.commands.network import add_network, add_running, check_target, find_scenario, job_options
 from livelog.progress import counter
 from livelog.render import Paint, paint_for, plural
@@ -30,10 +30,12 @@ examples:
   livelog compare reach.dl --strategies absorption/demand,dred,recompute
   livelog compare reach.dl --topology ts100 --density dense --partitions 12 --plot compare.png --json compare.json
   livelog compare region.dl --topology sensor-grid --strategies absorption/demand,absorption/lazy
+  livelog compare reach.dl --runtime spark --partitions 4 --strategies absorption/demand,dred
 
-each strategy runs in a process of its own, within its limits of time and memory. The changes of all views must be
+each strategy runs in a process of its own, within its limits of time and memory; over Spark one after the other, with
+the seconds of the clock instead of processor time. The changes of all views must be
 the same after every transaction; if they are not, that is an error, with exit code 1. A strategy that passes its
-limit is shown with what it had reached. Times are processor time. Ratios are to the first strategy.
+limit is shown with what it had reached. Ratios are to the first strategy.
 """
 
 DEFAULT = tuple(name for name in NAMES if not name.endswith("/eager"))
@@ -68,10 +70,12 @@ def run(args: argparse.Namespace) -> int:
         strategies = parse_strategies(args.strategies)
     except UsageProblem as problem:
         raise UsageError(problem.message) from None
+    check_runtime(args)
     check_target("--plot", args.plot, picture=True)
     check_target("--json", args.json)
     scenario = find_scenario(program, args)
-    title = f"{args.program.stem}: {scenario.title}, {plural(args.partitions, 'partition')}"
+    over = args.runtime == "spark"
+    title = f"{args.program.stem}: {scenario.title}, {plural(args.partitions, 'partition')}{' over Spark' * over}"
     paint = paint_for(sys.stdout)
     quiet = str(args.json) == "-"
     if not quiet:
@@ -79,21 +83,22 @@ def run(args: argparse.Namespace) -> int:
     runs: list[Run] = []
     interrupted = False
     total = len(strategies) * (args.batches + len(list(scenario.workload.steps)))
-    with counter(str(strategies[0]), total) as progress:
+    with runtime_for(args) as runtime, counter(str(strategies[0]), total) as progress:
 
         def watch(strategy: Strategy, report: Report) -> None:
             if isinstance(report, Done):
                 progress.advance(f"{strategy}, {report.phase}")
 
+        options = job_options(args)
         try:
-            for pair in compare_each(program, scenario.workload, strategies, watch=watch, **job_options(args)):
+            for pair in compare_each(program, scenario.workload, strategies, runtime=runtime, watch=watch, **options):
                 runs += pair
         except KeyboardInterrupt:
             interrupted = True
     comparison = Comparison(tuple(runs))
     if runs:
         if not quiet:
-            print(*lines(comparison, paint), sep="\n")
+            print(*lines(comparison, paint, "wall clock" if over else "time"), sep="\n")
         write(comparison, args, title)
     if interrupted:
         left = len(strategies) - len(comparison.strategies)
@@ -105,7 +110,8 @@ def run(args: argparse.Namespace) -> int:
 def write(comparison: Comparison, args: argparse.Namespace, title: str) -> None:
     """The files that were asked for."""
     if args.json is not None:
-        text = json.dumps({"title": title, **comparison.to_json()}, indent=2, ensure_ascii=False) + "\n"
+        said = {"title": title, "runtime": args.runtime, **comparison.to_json()}
+        text = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
         if str(args.json) == "-":
             sys.stdout.write(text)
         else:
@@ -114,9 +120,9 @@ def write(comparison: Comparison, args: argparse.Namespace, title: str) -> None:
         save(plot_comparison(comparison, title), args.plot)
 
 
-def lines(comparison: Comparison, paint: Paint) -> Iterator[str]:
+def lines(comparison: Comparison, paint: Paint, clock: str = "time") -> Iterator[str]:
     """A table for each phase: the four metrics, each with its ratio to the first strategy."""
-    head = ["strategy", "time", "", "shipped", "", "state", "", "provenance/tuple", ""]
+    head = ["strategy", clock, "", "shipped", "", "state", "", "provenance/tuple", ""]
     for phase in PHASES:
         runs = [run for run in comparison.runs if run.phase == phase]
         first = runs[0]

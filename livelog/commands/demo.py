@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from livelog.commands.common import add_runtime, runtime_for
+
 __all__ = ["add_parser", "run"]
 
 
@@ -15,11 +17,13 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "exactly what changes.",
     )  # fmt: skip
     parser.add_argument("--fast", action="store_true", help="without the pauses for reading")
+    add_runtime(parser)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     from livelog.demo import show
 
-    show(pauses=not args.fast)
+    with runtime_for(args) as runtime:
+        show(pauses=not args.fast, partitions=args.partitions, runtime=runtime)
     return 0

@@ -10,14 +10,13 @@ from typing import Any
 from datalog.ast import Program
 from datalog.errors import UsageProblem
 from datalog.report import listed
-from livelog.commands.common import UsageError, add_limit, positive, read_facts
+from livelog.commands.common import UsageError, add_limit, add_runtime, positive, read_facts
 from livelog.simulation.job import MEMORY_LIMIT, TIME_LIMIT
 from livelog.simulation.plots import SUFFIXES
 from livelog.simulation.scenario import STEPS, Scenario, scenario
 
-__all__ = ["RUNTIMES", "add_network", "add_running", "check_target", "find_scenario", "job_options"]
+__all__ = ["add_network", "add_running", "check_target", "find_scenario", "job_options"]
 
-RUNTIMES = ("local",)
 PARTITIONS = 4
 """More than one, so that there is something to ship."""
 
@@ -50,18 +49,18 @@ def add_network(parser: argparse.ArgumentParser) -> None:
 def add_running(parser: argparse.ArgumentParser) -> Any:
     """The options that say how it is run; returns the group, for more."""
     group = parser.add_argument_group("how it is evaluated")
-    group.add_argument("--partitions", metavar="N", type=positive, default=PARTITIONS,
-                       help=f"logical partitions, with messages between them (default: {PARTITIONS})")  # fmt: skip
-    group.add_argument("--runtime", choices=RUNTIMES, default="local", help="where the partitions are (default: local)")
+    add_runtime(group, PARTITIONS)
     group.add_argument("--batches", metavar="N", type=positive, default=1,
                        help="load the facts in N transactions (default: 1)")  # fmt: skip
     group.add_argument(
         "--time-limit", metavar="SECONDS", type=seconds, default=TIME_LIMIT,
-        help=f"processor time for the load, and again for the changes (default: {TIME_LIMIT:g})",
+        help="processor time for the load, and again for the changes; over Spark by the clock (default: "
+        f"{TIME_LIMIT:g})",
     )  # fmt: skip
     group.add_argument(
         "--memory-limit", metavar="MB", type=positive, default=MEMORY_LIMIT // 10**6,
-        help=f"resident memory (default: {MEMORY_LIMIT // 10**6})",
+        help="resident memory of the process; over Spark of all partitions that are on this machine (default: "
+        f"{MEMORY_LIMIT // 10**6})",
     )  # fmt: skip
     add_limit(group)
     return group

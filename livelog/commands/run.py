@@ -39,6 +39,7 @@ examples:
   livelog run region.dl -F data/ --set k=25              with another value of the constant k
   livelog run reach.dl -F data/ --updates changes.txt    print what every transaction changes
   tail -f changes.txt | livelog run reach.dl --updates - --format json
+  livelog run reach.dl -F data/ --runtime spark --partitions 4
 
 an update script holds one operation per line:
   +link("a", "b", 3)     insert                          // a comment

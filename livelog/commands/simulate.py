@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from datalog.errors import UsageProblem
-from livelog.commands.common import UsageError, add_constants, add_program, load_program
+from livelog.commands.common import UsageError, add_constants, add_program, check_runtime, load_program, runtime_for
 from livelog.commands.network import add_network, add_running, check_target, find_scenario, job_options
 from livelog.progress import Counter, counter
 from livelog.render import Paint, paint_for, plural
 from livelog.simulation.apart import Apart
 from livelog.simulation.job import Job, make_job
 from livelog.simulation.network_plot import Aftermath, plot_network
+from livelog.simulation.over import Over, runner
 from livelog.simulation.plots import save
 from livelog.simulation.reports import Done, Opened, PhaseEnd, Report, Stopped
 from livelog.simulation.scenario import Scenario
@@ -34,11 +35,12 @@ examples:
   livelog simulate reach.dl --topology map.graphml --workload outages --steps 50
   livelog simulate region.dl --topology sensor-grid --workload fire --plot fire.png
   livelog simulate reach.dl --partitions 12 --strategy dred        in another way, on 12 partitions
+  livelog simulate reach.dl --runtime spark --partitions 4         each partition a task of Spark
   livelog simulate reach.dl --script changes.txt                   keep the stream, for livelog run --updates
 
 a network fills the relations link(src, dst) or link(src, dst, cost), node(n), and on a sensor grid
 sensor(id, position), mainSensorInRegion(region, id) and isTriggered(id); what else the program needs comes
-from its own text or from -F. Times are processor time.
+from its own text or from -F. Times are processor time; over Spark, those of the clock.
 """
 
 WHY = {"time": "passed its time limit", "memory": "passed its memory limit", "interrupted": "interrupted"}
@@ -71,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
         strategy = parse_strategy(args.strategy)
     except UsageProblem as problem:
         raise UsageError(problem.message) from None
+    check_runtime(args)
     check_target("--plot", args.plot, picture=True)
     check_target("--script", args.script)
     scenario = find_scenario(program, args)
@@ -79,10 +82,16 @@ def run(args: argparse.Namespace) -> int:
     job = make_job(program, scenario.workload, strategy, rows=args.plot is not None, **job_options(args))
     paint = paint_for(sys.stdout)
     print(paint.bold(scenario.title))
-    print(f"{strategy}, {plural(args.partitions, 'partition')}\n", flush=True)
+    over = " over Spark, times by the clock" if args.runtime == "spark" else ""
+    print(f"{strategy}, {plural(args.partitions, 'partition')}{over}\n", flush=True)
     followed = Followed(job, paint)
-    with counter("load", job.batches + len(job.steps)) as progress, Apart(job) as apart, interrupting(apart):
-        for report in apart:
+    with (
+        runtime_for(args) as runtime,
+        counter("load", job.batches + len(job.steps)) as progress,
+        runner(job, runtime) as running,
+        interrupting(running),
+    ):
+        for report in running:
             followed.take(report, progress)
     print(*followed.summary(), sep="\n")
     if args.plot is not None:
@@ -101,9 +110,9 @@ def write_script(scenario: Scenario, path: Path) -> None:
 
 
 @contextmanager
-def interrupting(apart: Apart) -> Iterator[None]:
+def interrupting(running: Apart | Over) -> Iterator[None]:
     """While the block runs, Ctrl-C ends the run early, and it still tells what it has reached."""
-    before = signal.signal(signal.SIGINT, lambda *_: apart.interrupt())
+    before = signal.signal(signal.SIGINT, lambda *_: running.interrupt())
     try:
         yield
     finally:

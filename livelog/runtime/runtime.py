@@ -8,7 +8,7 @@ reaches the workers, and messages get from one to another, is up to the runtimes
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from livelog.runtime.methods import METHODS
@@ -40,6 +40,7 @@ class Runtime:
         self.partitions = partitions
         self.lock = threading.RLock()  # a session may be used from several threads, one at a time
         self.clock = 0.0
+        self.wanted: Collection[str] = ()  # views whose changes are read at once, however many
         self.stale = False  # whether the views have yet to be evaluated from the facts
         self._recompute = method[0] == "recompute"
         self._method = PLAIN if self._recompute else method

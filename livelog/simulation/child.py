@@ -15,14 +15,11 @@ import time
 from math import ceil
 from typing import Any, NoReturn
 
-import datalog
-import livelog
 from datalog.errors import LivelogError
-from livelog.simulation.job import Job, decode_job, frame
+from livelog.simulation.job import Job, decode_job, frame, open_job, workload_of
 from livelog.simulation.measure import Meter
 from livelog.simulation.memory import resident
 from livelog.simulation.reports import Failed, Report, Why
-from topologies import Step, Workload
 
 __all__ = ["main"]
 
@@ -47,16 +44,11 @@ class Child:
         job = self.job
         signal.signal(signal.SIGINT, self._interrupted)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        constants = {name: _value(value) for name, value in job.constants.items()}
-        program = datalog.check(datalog.parse(job.text, job.name), constants=constants)
-        with livelog.open(
-            program, partitions=job.partitions, strategy=job.strategy, ship=job.ship, limit=job.limit, select=job.select
-        ) as session:  # fmt: skip
+        with open_job(job) as session:
             meter = self._meter = Meter(session, rows=job.rows)
             signal.signal(signal.SIGPROF, self._tick)
             signal.setitimer(signal.ITIMER_PROF, TICK, TICK)
-            workload = Workload(job.facts, [Step(when, tuple(ops), about) for when, ops, about in job.steps])
-            for report in meter.run(workload, job.batches):
+            for report in meter.run(workload_of(job), job.batches):
                 self.send(report)
                 self._look()
                 if self._pending is not None:
@@ -111,11 +103,6 @@ def _extend() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     soft = ceil(time.process_time() + GRACE)
     resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
-
-
-def _value(value: Any) -> Any:
-    """A constant as the language has it: lists are tuples."""
-    return tuple(map(_value, value)) if isinstance(value, list) else value
 
 
 def main() -> int:

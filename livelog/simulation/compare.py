@@ -1,4 +1,6 @@
-"""The same workload through several strategies, each in a process of its own, their results asserted equal.
+"""The same workload through several strategies, their results asserted equal.
+
+Each runs in a process of its own, or all of them, one after the other, over the same Spark.
 
 After every transaction the hash of the net changes of every view must be the one of the first strategy that did this
 transaction. A strategy that passes its limit of time or memory is no error: it is reported with what it had reached.
@@ -13,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import datalog
 from livelog.session import LIMIT
-from livelog.simulation.apart import Apart
 from livelog.simulation.difference import Moment, difference
 from livelog.simulation.job import MEMORY_LIMIT, TIME_LIMIT, Job, make_job
+from livelog.simulation.over import runner
 from livelog.simulation.reports import Done, Figures, Opened, PhaseEnd, PhaseName, Report, Stopped, Why
 from livelog.simulation.strategies import Strategy, parse_strategy
 
 if TYPE_CHECKING:
+    import livelog
     from topologies import Workload
 
 __all__ = ["Comparison", "Run", "compare", "compare_each"]
@@ -33,9 +36,10 @@ Watch = Callable[[Strategy, Report], None]
 class Run:
     """One strategy in one phase; figures are totals over all partitions.
 
-    `seconds` are processor time of the thread that ran the engine. Of a run that is not `finished` they and the bytes
-    shipped are what it had reached when it passed its limit (`stopped` says which), in `transactions` of `planned`.
-    Provenance and state are as at the end of the phase, or None where they could not be measured any more.
+    `seconds` are processor time of the thread that ran the engine, or over Spark those of the clock. Of a run that is
+    not `finished` they and the bytes shipped are what it had reached when it passed its limit (`stopped` says which),
+    in `transactions` of `planned`. Provenance and state are as at the end of the phase, or None where they could not be
+    measured any more.
     """
 
     strategy: str
@@ -112,14 +116,16 @@ def compare(
     time_limit: float | None = TIME_LIMIT,
     memory_limit: int | None = MEMORY_LIMIT,
     select: bool = True,
+    runtime: livelog.Spark | None = None,
     watch: Watch | None = None,
 ) -> Comparison:
     """Run a workload through strategies and assert that their results are equal after every transaction.
 
     `program` is the path of a `.dl` file or a program from `datalog.parse`. The facts are loaded in `batches`
     transactions, then each step is one. `time_limit` are seconds of processor time for each of the two phases,
-    `memory_limit` bytes of resident memory; None is no limit. `select=False` turns aggregate selection off. `watch` is
-    called with every report as it comes.
+    `memory_limit` bytes of resident memory; None is no limit. `select=False` turns aggregate selection off. Over Spark
+    (`runtime`, which then has the number of partitions) all seconds are those of the clock, and the memory is that of
+    all partitions together, if they are on this machine. `watch` is called with every report as it comes.
 
     >>> import topologies
     >>> program = datalog.parse("r(x, y) :- link(x, y). r(x, y) :- link(x, z), r(z, y).")
@@ -131,7 +137,7 @@ def compare(
     """
     runs = compare_each(
         program, workload, strategies, partitions=partitions, constants=constants, batches=batches, limit=limit,
-        time_limit=time_limit, memory_limit=memory_limit, select=select, watch=watch,
+        time_limit=time_limit, memory_limit=memory_limit, select=select, runtime=runtime, watch=watch,
     )  # fmt: skip
     return Comparison(tuple(run for pair in runs for run in pair))
 
@@ -141,16 +147,19 @@ def compare_each(
     workload: Workload,
     strategies: Iterable[str | Strategy],
     *,
+    runtime: livelog.Spark | None = None,
     watch: Watch | None = None,
     **options: Any,
 ) -> Iterator[tuple[Run, Run]]:
     """`compare`, one strategy at a time: each gives its run of the load and its run of the changes."""
     known = dict.fromkeys(parse_strategy(s) if isinstance(s, str) else s for s in strategies)
+    if runtime is not None:
+        options["partitions"] = runtime.partitions
     jobs = {s: make_job(program, workload, s, **options) for s in known}
     first: dict[Moment, tuple[Strategy, dict[str, str]]] = {}
     for strategy, job in jobs.items():
         reports = []
-        for report in run_apart(job):
+        for report in run_job(job, runtime):
             if watch is not None:
                 watch(strategy, report)
             reports.append(report)
@@ -158,14 +167,14 @@ def compare_each(
                 other, expected = first.setdefault(moment, (strategy, report.digests))
                 if expected != report.digests:
                     names = sorted(n for n in {*expected, *report.digests} if expected.get(n) != report.digests.get(n))
-                    raise difference(jobs[other], job, moment, names)
+                    raise difference(jobs[other], job, moment, names, runtime)
         yield _runs(strategy, job, reports)
 
 
-def run_apart(job: Job) -> Iterator[Report]:
-    """The reports of a job, run in a process of its own."""
-    with Apart(job) as apart:
-        yield from apart
+def run_job(job: Job, runtime: livelog.Spark | None) -> Iterator[Report]:
+    """The reports of a job, run in a process of its own or over Spark."""
+    with runner(job, runtime) as running:
+        yield from running
 
 
 def _runs(strategy: Strategy, job: Job, reports: list[Report]) -> tuple[Run, Run]:

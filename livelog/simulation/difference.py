@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from datalog.errors import LivelogError, Note
 from livelog.io.values import format_row
-from livelog.simulation.apart import Apart
 from livelog.simulation.job import Job
+from livelog.simulation.over import runner
 from livelog.simulation.reports import Done, Opened, Report
 from livelog.simulation.strategies import Strategy
 from livelog.values import sort_rows
+
+if TYPE_CHECKING:
+    import livelog
 
 __all__ = ["Difference", "Moment", "difference"]
 
@@ -43,13 +46,17 @@ class Moment:
         return f"{self.phase} transaction {self.number} ({self.about})"
 
 
-def difference(one: Job, other: Job, moment: Moment, views: list[str]) -> Difference:
+def difference(
+    one: Job, other: Job, moment: Moment, views: list[str], runtime: livelog.Spark | None = None
+) -> Difference:
     """The error that names the transaction, the views and both strategies. Runs both again, to show rows."""
     names = [str(Strategy(job.strategy, job.ship)) for job in (one, other)]
     error = Difference(
         f"{names[0]} and {names[1]} differ after {moment}, in {', '.join(f'`{view}`' for view in views)}"
     )
-    changes = [_changes(job, moment) for job in (one, other)]
+    if runtime is not None:  # folders that are asked for already have the first run
+        runtime = replace(runtime, checkpoint=None)
+    changes = [_changes(job, moment, runtime) for job in (one, other)]
     for mine, theirs, name in ((0, 1, names[0]), (1, 0, names[1])):
         for view in views:
             only = changes[mine].get(view, set()) - changes[theirs].get(view, set())
@@ -62,10 +69,10 @@ def difference(one: Job, other: Job, moment: Moment, views: list[str]) -> Differ
     return error
 
 
-def _changes(job: Job, moment: Moment) -> dict[str, set[tuple[str, Any]]]:
+def _changes(job: Job, moment: Moment, runtime: livelog.Spark | None) -> dict[str, set[tuple[str, Any]]]:
     """The changes of one transaction, as (sign, row) per view."""
-    with Apart(msgspec.structs.replace(job, rows=True)) as apart:
-        for report in apart:
+    with runner(msgspec.structs.replace(job, rows=True), runtime) as running:
+        for report in running:
             if isinstance(report, Done) and Moment.of(report) == moment:
                 return {
                     view: {("+", _frozen(r)) for r in inserted} | {("-", _frozen(r)) for r in deleted}

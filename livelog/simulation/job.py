@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import datalog
+import livelog
 from datalog.errors import UsageProblem
 from livelog.session import LIMIT
 from livelog.simulation.reports import Report
@@ -21,7 +22,10 @@ from livelog.simulation.strategies import Strategy
 if TYPE_CHECKING:
     from topologies import Workload
 
-__all__ = ["MEMORY_LIMIT", "TIME_LIMIT", "Job", "decode_job", "decode_report", "frame", "make_job", "split"]
+__all__ = [
+    "MEMORY_LIMIT", "TIME_LIMIT", "Job", "decode_job", "decode_report", "frame", "make_job", "open_job", "split",
+    "workload_of",
+]  # fmt: skip
 
 TIME_LIMIT = 300.0
 """Seconds of processor time for each phase, unless the caller says otherwise: the five minutes of the paper."""
@@ -94,6 +98,31 @@ def make_job(
         select,
         rows,
     )
+
+
+# --- running it ----------------------------------------------------------------------------------------------
+
+
+def open_job(job: Job, runtime: livelog.Spark | None = None) -> livelog.Session:
+    """A session for a job, in this process or over Spark, without the workload's facts."""
+    constants = {name: _value(value) for name, value in job.constants.items()}
+    program = datalog.check(datalog.parse(job.text, job.name), constants=constants)
+    return livelog.open(
+        program, partitions=job.partitions, strategy=job.strategy, ship=job.ship, limit=job.limit, select=job.select,
+        runtime=runtime,
+    )  # fmt: skip
+
+
+def workload_of(job: Job) -> Workload:
+    """The job's facts and steps."""
+    from topologies import Step, Workload
+
+    return Workload(job.facts, [Step(when, tuple(ops), about) for when, ops, about in job.steps])
+
+
+def _value(value: Any) -> Any:
+    """A constant as the language has it: lists are tuples."""
+    return tuple(map(_value, value)) if isinstance(value, list) else value
 
 
 # --- the way from process to process -------------------------------------------------------------------------

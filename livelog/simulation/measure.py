@@ -1,13 +1,14 @@
 """Run one strategy over a workload and tell what every transaction cost.
 
 Seconds are processor time of the thread that runs the engine: what the clock on the wall would show on an idle machine,
-whatever else this one does. Hashing the changes and measuring the state are not part of them.
+whatever else this one does. Where the engine runs elsewhere, as over Spark, only that clock is left (`clock`). Hashing
+the changes and measuring the state are not part of them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from livelog.session import Session
@@ -40,8 +41,17 @@ class Meter:
     [('load', '2 facts', {'r': 3}, {}), ('change', 'link 2 - 3 fails', {}, {'r': 2})]
     """
 
-    def __init__(self, session: Session, *, rows: bool = False) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        rows: bool = False,
+        clock: Callable[[], float] = time.thread_time,
+        memory: Callable[[], int | None] = resident_peak,
+    ) -> None:
         self.session = session
+        self._clock = clock
+        self._memory = memory
         self.inside = False
         self._rows = rows
         self._types = {name: session.plan.relations[name].types for name in session.views}
@@ -77,7 +87,7 @@ class Meter:
     def _take(self, step: Step) -> Done:
         session = self.session
         bytes_before, frames_before = sum(session.bytes_shipped), sum(session.frames_shipped)
-        self._started = time.thread_time()
+        self._started = self._clock()
         self.inside = True
         with session.transaction() as tx:
             if step.time > session.clock:
@@ -87,7 +97,7 @@ class Meter:
                     tx.insert(relation, row)
                 else:
                     tx.delete(relation, row)
-        seconds = time.thread_time() - self._started
+        seconds = self._clock() - self._started
         self.inside = False
         self._seconds += seconds
         self._transactions += 1
@@ -111,7 +121,7 @@ class Meter:
 
     def spent(self) -> float:
         """Seconds of the phase so far, the transaction that is under way included."""
-        return self._seconds + (time.thread_time() - self._started if self.inside else 0.0)
+        return self._seconds + (self._clock() - self._started if self.inside else 0.0)
 
     def stopped(self, why: Why) -> Stopped:
         """What has been reached, if the run ends here."""
@@ -139,7 +149,7 @@ class Meter:
             )
             for p in stats.partitions
         )
-        return PhaseEnd(self._phase, partitions, resident_peak(), self._facts() if self._rows else None)
+        return PhaseEnd(self._phase, partitions, self._memory(), self._facts() if self._rows else None)
 
     def _facts(self) -> dict[str, list[tuple[Any, ...]]]:
         names = sorted(self.session.program.base)

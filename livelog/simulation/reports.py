@@ -64,11 +64,14 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
 
 
 class PhaseEnd(msgspec.Struct, frozen=True, tag="phase"):
-    """All that could be measured at the end of a phase. `facts` are the base relations, if they were asked for."""
+    """All that could be measured at the end of a phase. `facts` are the base relations, if they were asked for.
+
+    `resident_bytes` is the most memory that was held so far, or None where nobody can say.
+    """
 
     phase: PhaseName
     partitions: tuple[Figures, ...]
-    resident_bytes: int
+    resident_bytes: int | None
     facts: dict[str, list[Row]] | None = None
 
 

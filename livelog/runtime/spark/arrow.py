@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-__all__ = ["RowReader", "arrow_array", "select_columns", "spark_type"]
+__all__ = ["RowReader", "arrow_array", "column_positions", "select_columns", "spark_type"]
 
 Row = tuple[Any, ...]
 
@@ -45,6 +45,13 @@ def select_columns(df: DataFrame, relation: str, columns: Sequence[str], kinds: 
     """The columns of a relation, by name or else by position. Raises `UsageProblem` if one cannot hold its values."""
     from pyspark.sql import functions as f
 
+    positions = column_positions(df, relation, columns, kinds)
+    plain = df.toDF(*[f"c{i}" for i in range(len(df.columns))])  # names may be anything, even the same twice
+    return plain.select(*[f"c{i}" for i in positions]) if positions else plain.select(f.lit(0).alias("c0"))
+
+
+def column_positions(df: DataFrame, relation: str, columns: Sequence[str], kinds: Sequence[str]) -> list[int]:
+    """Where the columns of a relation are in a DataFrame, checked as `select_columns` says."""
     names, fields = df.columns, df.schema.fields
     if set(columns) <= set(names):
         positions = [names.index(c) for c in columns]
@@ -64,8 +71,7 @@ def select_columns(df: DataFrame, relation: str, columns: Sequence[str], kinds: 
                 f"column `{column}` of `{relation}` is {wanted}, which {field.dataType.simpleString()}{known} is not: "
                 "cast it, or select other columns"
             )
-    plain = df.toDF(*[f"c{i}" for i in range(len(names))])  # names may be anything, even the same twice
-    return plain.select(*[f"c{i}" for i in positions]) if positions else plain.select(f.lit(0).alias("c0"))
+    return positions
 
 
 def _accepts(kind: str, spark: DataType) -> bool:
@@ -98,8 +104,9 @@ class RowReader:
     whole column.
     """
 
-    def __init__(self, relation: str, columns: Sequence[str], kinds: Sequence[str]) -> None:
+    def __init__(self, relation: str, columns: Sequence[str], kinds: Sequence[str], sign: str = "+") -> None:
         self.relation = relation
+        self.sign = sign
         self._columns = tuple(columns)
         self._kinds = tuple(kinds)
         self._coerce = Coercer(relation, self._columns, self._kinds)
@@ -116,6 +123,10 @@ class RowReader:
             return list(zip(*quick, strict=True))
         columns = [_values(array, kind) for array, kind in zip(batch.columns, self._kinds, strict=True)]
         return [self._coerce(row) for row in zip(*columns, strict=True)]
+
+    def groups(self, batch: Any) -> dict[tuple[str, str], list[Row]]:
+        """The tuples of a batch by sign and relation, both of which are the same for all."""
+        return {(self.sign, self.relation): self.rows(batch)}
 
     def _refuse_null(self, batch: Any, name: str, array: Any) -> None:
         row = array.is_valid().index(False).as_py()

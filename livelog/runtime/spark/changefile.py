@@ -7,16 +7,17 @@ file is opened again, and recorded again when recovery evaluates it again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
 from livelog.runtime.frames import ROW, tupled
 from livelog.runtime.spark.layout import Layout, make_folder
-from livelog.runtime.spark.records import START, Damaged, Records, RecordWriter
+from livelog.runtime.spark.records import START, Damaged, Records, RecordWriter, _magics, _record
 
 __all__ = ["ChangeFiles", "last_recorded", "read_changes"]
 
@@ -24,6 +25,9 @@ Row = tuple[Any, ...]
 
 ROWS = 10_000
 """Rows of one record at most."""
+
+NEAR = 1 << 20
+"""Bytes that are rather read than halved again."""
 
 IDLE = 64
 """A partition on which nothing of a view changes says so after this many transactions: recovery starts there."""
@@ -36,9 +40,9 @@ _head: Any = msgspec.msgpack.Decoder(tuple[int, bool, msgspec.Raw, msgspec.Raw])
 class _ChangeFile:
     """The change file of one view on one partition. `last` is the last number that it holds completely, if any."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, before: int | None = None) -> None:
         records = Records(path)
-        self.last, mark = _scan(records)
+        self.last, mark = _scan(records, before)
         self.known = self.last if self.last is not None else -1
         self._writer = RecordWriter(path, records)
         if self._writer.mark != mark:
@@ -88,17 +92,17 @@ class ChangeFiles:
         """The views that are followed."""
         return list(self._files)
 
-    def follow(self, view: str, number: int, rows: Iterable[Row] | None) -> int:
+    def follow(self, view: str, number: int, rows: Iterable[Row] | None, before: int | None = None) -> int:
         """Record the changes of a view from the transaction after `number` on.
 
-        A new file begins with these rows, as if transaction `number` had inserted them. Returns the last transaction
-        that the file holds completely.
+        A new file begins with these rows, as if transaction `number` had inserted them. Transactions that are not
+        `before` a number are cut off. Returns the last transaction that the file holds completely.
         """
         file = self._files.get(view)
         if file is None:
             path = self._layout.changes(view, self._partition)
             make_folder(path.parent)
-            file = _ChangeFile(path)
+            file = _ChangeFile(path, before)
             self._files[view] = file
         if file.last is None:
             file.write(number, () if rows is None else list(rows), ())
@@ -137,8 +141,7 @@ def read_changes(path: Path, after: int, upto: int) -> Iterator[tuple[int, str, 
 
     Deleted rows come before inserted ones. The file may be written to meanwhile.
     """
-    records = Records(path)
-    for body in records:
+    for offset, body in _records_after(path, after):
         try:
             number, _, inserted, deleted = _head.decode(body)
             if number > upto:
@@ -148,7 +151,57 @@ def read_changes(path: Path, after: int, upto: int) -> Iterator[tuple[int, str, 
                     for row in _decode(part):
                         yield number, sign, row
         except (msgspec.MsgspecError, UnicodeDecodeError) as e:
-            raise Damaged(path, records.end, f"a record makes no sense ({e})") from None
+            raise Damaged(path, offset, f"a record makes no sense ({e})") from None
+
+
+def _records_after(path: Path, after: int) -> Iterator[tuple[int, bytes]]:
+    """The records of a file from somewhere on, but not behind the first one above a transaction, and where each starts.
+
+    Who follows a view reads the end of its file again and again. Numbers ascend, and a record can be told from
+    anything else wherever one looks, so the place is found by halving.
+    """
+    records = Records(path)
+    try:
+        file = open(path, "rb", buffering=0)  # noqa: SIM115 (a missing file is no error)
+    except FileNotFoundError:
+        return
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        salt = records._salt(file, size)
+        if salt is None:
+            return
+        low, high = START, size  # all that is before `low` is not above
+        while high - low > NEAR:
+            middle = (low + high) // 2
+            found = next(_whole(file, middle, high, size, salt), None)
+            if found is None or _number(path, *found) > after:
+                high = middle
+            else:
+                low = found[0]
+        records.end = low
+        while records.end < size:
+            _, end, body = _record(file, records.end, size, salt)
+            if body is None:
+                records._expect_nothing(file, end, size, salt)
+                return
+            yield records.end, body
+            records.end = end
+
+
+def _whole(file: BinaryIO, start: int, stop: int, size: int, salt: int) -> Iterator[tuple[int, bytes]]:
+    """The whole records that start between two offsets."""
+    for offset in _magics(file, start, stop):
+        _, _, body = _record(file, offset, size, salt)
+        if body is not None:
+            yield offset, body
+
+
+def _number(path: Path, offset: int, body: bytes) -> int:
+    try:
+        number: int = _head.decode(body)[0]
+    except msgspec.MsgspecError as e:
+        raise Damaged(path, offset, f"a record makes no sense ({e})") from None
+    return number
 
 
 def last_recorded(path: Path) -> int | None:
@@ -156,15 +209,15 @@ def last_recorded(path: Path) -> int | None:
     return _scan(Records(path))[0]
 
 
-def _scan(records: Records) -> tuple[int | None, tuple[int, int]]:
-    """The last complete transaction, and where it ends."""
+def _scan(records: Records, before: int | None = None) -> tuple[int | None, tuple[int, int]]:
+    """The last complete transaction (of those before a number), and where it ends."""
     last, mark = None, (START, 0)
     for body in records:
         try:
             number, more, _, _ = _head.decode(body)
         except msgspec.MsgspecError as e:
             raise Damaged(records.path, records.end, f"a record makes no sense ({e})") from None
-        if not more:
+        if not more and (before is None or number < before):
             last, mark = number, (records.end, records.sequence)
     return last, mark
 

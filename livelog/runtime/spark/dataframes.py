@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -25,7 +25,7 @@ from planner.plan import RelationPlan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["SCHEMA", "chunked", "explained", "gathered", "hashed", "push"]
+__all__ = ["SCHEMA", "chunked", "cut", "explained", "gathered", "hashed", "push"]
 
 SCHEMA = "owner int, relation string, sign string, rows binary"
 """Of chunks: rows of a relation that one partition owns, to insert ("+") or delete ("-"), as a msgpack list."""
@@ -36,7 +36,7 @@ CHUNK = 4 << 20
 PATIENCE = 600.0
 """Seconds that a partition may take to answer: it may be in the middle of a transaction."""
 
-_FILES = "relation string, sign string, file string, owner int, rows long"
+_FILES = "relation string, sign string, file string, owner int, count long"
 _MARK = "livelog: "
 _MARKED = re.compile(re.escape(_MARK) + r'("(?:[^"\\]|\\.)*")')
 
@@ -58,32 +58,49 @@ def chunked(
     df: DataFrame, relation: RelationPlan, kinds: Sequence[str], partitions: int, sign: str = "+"
 ) -> DataFrame:
     """The rows of a DataFrame as chunks, wherever they are. Those of several relations can be put together."""
-    cut = _Cutter(relation, tuple(kinds), partitions, sign)
+    reader = RowReader(relation.name, relation.columns, kinds, sign)
+    rows = select_columns(df, relation.name, relation.columns, kinds)
+    return cut(rows, reader, {relation.name: relation.partition}, partitions)
+
+
+class Reader(Protocol):
+    """What makes tuples of Arrow batches, in a task."""
+
+    def groups(self, batch: Any) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
+        """The tuples of a batch by sign and relation."""
+
+
+def cut(df: DataFrame, reader: Reader, partitioning: dict[str, tuple[int, ...]], partitions: int) -> DataFrame:
+    """The rows of a DataFrame, as a reader understands them, as chunks.
+
+    `partitioning` has the columns of each relation whose hash picks the owner of a tuple.
+    """
+    cutter = _Cutter(reader, partitioning, partitions)
 
     def to_chunks(batches: Iterator[Any]) -> Iterator[Any]:  # what plans call it
-        return cut(batches)
+        return cutter(batches)
 
-    return select_columns(df, relation.name, relation.columns, kinds).mapInArrow(to_chunks, SCHEMA)
+    return df.mapInArrow(to_chunks, SCHEMA)
 
 
 @dataclass(frozen=True)
 class _Cutter:
     """Turns Arrow batches into chunks, in a task."""
 
-    relation: RelationPlan
-    kinds: tuple[str, ...]
+    reader: Reader
+    partitioning: dict[str, tuple[int, ...]]
     partitions: int
-    sign: str
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         with reported():
-            reader = RowReader(self.relation.name, self.relation.columns, self.kinds)
-            owner_of = Router(self.relation.partition, self.partitions)
+            routers = {name: Router(columns, self.partitions) for name, columns in self.partitioning.items()}
             for batch in batches:
-                shares = owner_of.split_tuples(reader.rows(batch))
-                chunks = [(o, data) for o, rows in sorted(shares.items()) for data in _pieces(rows)]
+                chunks = []
+                for (sign, relation), rows in sorted(self.reader.groups(batch).items()):
+                    shares = routers[relation].split_tuples(rows)
+                    chunks += [(o, relation, sign, data) for o in sorted(shares) for data in _pieces(shares[o])]
                 if chunks:
-                    yield _chunk_batch(self.relation.name, self.sign, chunks)
+                    yield _record_batch(chunks, ["owner", "relation", "sign", "rows"])
 
 
 def gathered(chunks: DataFrame, partitions: int) -> DataFrame:
@@ -121,17 +138,14 @@ def _pieces(rows: list[tuple[Any, ...]]) -> Iterator[bytes]:
         yield from _pieces(rows[half:])
 
 
-def _chunk_batch(relation: str, sign: str, chunks: list[tuple[int, bytes]]) -> Any:
+def _record_batch(rows: list[tuple[Any, ...]], names: list[str]) -> Any:
+    """Rows as an Arrow batch; there may be none."""
     import pyarrow as pa
 
-    n = len(chunks)
-    arrays = [
-        pa.array([owner for owner, _ in chunks], pa.int32()),
-        pa.array([relation] * n, pa.string()),
-        pa.array([sign] * n, pa.string()),
-        pa.array([data for _, data in chunks], pa.binary()),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names=["owner", "relation", "sign", "rows"])
+    types = {"owner": pa.int32(), "rows": pa.binary(), "count": pa.int64()}
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    arrays = [pa.array(values, types.get(name, pa.string())) for values, name in zip(columns, names, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 # --- pushing -------------------------------------------------------------------------------------------------
@@ -140,18 +154,20 @@ def _chunk_batch(relation: str, sign: str, chunks: list[tuple[int, bytes]]) -> A
 def push(
     chunks: DataFrame, addresses: Sequence[tuple[str, int]], secret: bytes, token: str
 ) -> list[tuple[str, str, str, int, int]]:
-    """Let Spark's tasks bring chunks to their owners; returns the files: (relation, sign, name, owner, rows).
+    """Let Spark's tasks bring chunks to their owners; returns the files: (relation, sign, name, owner, rows),
+    those with rows to delete first.
 
     `addresses` are the owners' doors. Only files of attempts that were completed are returned: what a task left that
     died half way, or ran twice, is not among them. `token` names what is pushed, for one folder.
     """
     try:
-        return sorted(tuple(row) for row in pushed(chunks, addresses, secret, token).collect())
+        files = [tuple(row) for row in pushed(chunks, addresses, secret, token).collect()]
     except Exception as error:
         told = explained(error)
         if told is error:
             raise
         raise told from None
+    return sorted(files, key=lambda file: (file[1] != "-", *file))
 
 
 def pushed(chunks: DataFrame, addresses: Sequence[tuple[str, int]], secret: bytes, token: str) -> DataFrame:
@@ -173,7 +189,6 @@ class _Pusher:
     token: str
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -190,12 +205,9 @@ class _Pusher:
                     owners[owner].send(_encode(("rows", *attempt, relation, sign, data)))
                     owners[owner].drain(PATIENCE)
             for owner, connection in sorted(owners.items()):
-                for relation, sign, name, rows in _staged(connection, attempt):
-                    files.append((relation, sign, name, owner, rows))
-        columns = list(zip(*files, strict=True)) or [()] * 5
-        types = [pa.string(), pa.string(), pa.string(), pa.int32(), pa.int64()]
-        arrays = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, names=["relation", "sign", "file", "owner", "rows"])
+                for relation, sign, name, count in _staged(connection, attempt):
+                    files.append((relation, sign, name, owner, count))
+        yield _record_batch(files, ["relation", "sign", "file", "owner", "count"])
 
 
 def _staged(connection: Connection, attempt: tuple[str, int, int]) -> list[Any]:

@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from livelog.runtime.frames import ROW, tupled
-from livelog.runtime.spark.messages import BatchFile
 from livelog.runtime.spark.records import Damaged
 from livelog.runtime.worker import Operation
 
 __all__ = [
-    "FORMAT", "Batch", "Description", "Entry", "Logged", "Manifest", "Outcome", "Progress", "StoredPart",
+    "FORMAT", "Batch", "BatchFile", "Description", "Entry", "Logged", "Manifest", "Outcome", "Progress", "StoredPart",
     "decode_record", "encode_record", "load_sealed", "pack", "sealed", "unpack",
 ]  # fmt: skip
 
@@ -41,6 +40,17 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     select: bool = True
     partitions: int = 1
     script: str | None = None
+
+
+class BatchFile(msgspec.Struct, array_like=True, frozen=True):
+    """Rows that Spark tasks pushed: to insert ("+") or delete ("-"). `owner` is the partition that took them in, of
+    so many `partitions`: after a change of that number, everybody reads all files and takes its own rows."""
+
+    relation: str
+    sign: str
+    name: str
+    owner: int
+    partitions: int
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):

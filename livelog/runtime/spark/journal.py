@@ -44,7 +44,8 @@ from livelog.runtime.spark.recovery import Found, entries, find, has_entries
 from livelog.runtime.spark.sweep import sweep, sweep_batches
 from livelog.runtime.worker import Operation
 
-__all__ = ["Batch", "Description", "Entry", "Journal", "Manifest"]
+__all__ = ["Batch", "Description", "Entry", "Journal", "Manifest", "describe"]
+
 
 class Journal:
     """The log and the checkpoints of a session. Made by `create` or `open`.
@@ -123,13 +124,11 @@ class Journal:
             raise UsageProblem(f"there is no session in {layout.directory}")
         lock = Lock(layout.lock)
         try:
-            description = load_sealed(layout.session, Description)
+            description = describe(directory)
             if description.version != FORMAT:
                 raise UsageProblem(
                     f"the session in {layout.directory} has format {description.version}; this Livelog reads {FORMAT}"
                 )
-            constants = {name: tupled(value) for name, value in description.constants.items()}
-            description = msgspec.structs.replace(description, constants=constants)
             return cls(layout, lock, description, find(layout), durable)
         except BaseException:
             lock.release()
@@ -182,7 +181,7 @@ class Journal:
         try:
             self._writer.append(encode_record(Outcome(number, committed)))
             if committed:
-                self._progress = progress.copy()
+                self._progress = progress.copy()  # a checkpoint that was begun keeps what it found
                 self._progress.note(entry)
             self._undecided = None
         except BaseException:
@@ -244,7 +243,7 @@ class Journal:
             sync_folder(folder.parent)
         except OSError as e:
             raise RuntimeProblem(f"cannot make {folder}: {e.strerror or e}") from e
-        self._begun = number, self._progress.copy()
+        self._begun = number, self._progress
         return number, folder
 
     def _rotate(self, number: int) -> None:
@@ -287,7 +286,6 @@ class Journal:
         stored.sort(key=lambda part: (part.relation, part.partition))
         manifest = Manifest(number, repr(float(clock)), partitions, progress, stored)
         try:
-            sync_folder(self.layout.checkpoint(number))
             write_atomically(self.layout.manifest(number), sealed(manifest))
         except OSError as e:
             raise RuntimeProblem(f"cannot finish checkpoint {number}: {e.strerror or e}") from e
@@ -306,3 +304,17 @@ def _stored(value: object) -> object:
         return tupled(msgspec.json.decode(msgspec.json.encode(value)))
     except (msgspec.MsgspecError, TypeError, ValueError):
         return None
+
+
+def describe(directory: str | os.PathLike[str]) -> Description:
+    """What was opened in a directory. Whether it can be gone on with is not looked at."""
+    layout = Layout(directory)
+    if not layout.session.exists():
+        raise UsageProblem(f"there is no session in {layout.directory}")
+    description = load_sealed(layout.session, Description)
+    if description.version != FORMAT:
+        raise UsageProblem(
+            f"the session in {layout.directory} has format {description.version}; this Livelog reads {FORMAT}"
+        )
+    constants = {name: tupled(value) for name, value in description.constants.items()}
+    return msgspec.structs.replace(description, constants=constants)

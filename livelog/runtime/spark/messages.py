@@ -15,10 +15,12 @@ import msgspec
 
 from datalog.errors import RuntimeProblem
 from livelog.runtime.frames import ROW, tupled
+from livelog.runtime.spark.checkpoint import Part
+from livelog.runtime.spark.formats import BatchFile
 from operators.errors import Divergence, OperatorError, RuleFailure
 
 __all__ = [
-    "Address", "BatchFile", "Failure", "Gauge", "Held", "Hello", "Notice", "Reply", "Share", "arguments_of", "encode",
+    "Address", "Failure", "Gauge", "Held", "Hello", "Notice", "Reply", "Share", "arguments_of", "encode",
     "encode_command", "failure_of", "message_of", "raised", "result_of", "step_of",
 ]  # fmt: skip
 
@@ -30,17 +32,6 @@ class Share(msgspec.Struct, array_like=True):
 
     operations: list[tuple[str, str | None, ROW | int | float]] = []
     files: list[BatchFile] = []
-
-
-class BatchFile(msgspec.Struct, array_like=True, frozen=True):
-    """Rows that Spark tasks pushed: to insert ("+") or delete ("-"). `owner` is the partition that took them in, of
-    so many `partitions`: after a change of that number, everybody reads all files and takes its own rows."""
-
-    relation: str
-    sign: str
-    name: str
-    owner: int
-    partitions: int
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -123,6 +114,7 @@ _RESULTS: dict[str, Any] = {
     "changes": dict.__class_getitem__((str, _Sides)),
     "differences": dict.__class_getitem__((str, _Sides)),
     "variables": list[set[int]],
+    "checkpoint": list[tuple[str, int, Part]],
 }
 
 _encoder = msgspec.msgpack.Encoder()

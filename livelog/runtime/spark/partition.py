@@ -209,9 +209,12 @@ class Partition:
         worker.clock = clock
         worker.commit()
 
-    def do_follow(self, view: str, number: int, whole: bool) -> int:
-        """Record the changes of a view from here on, after the view itself if it is to be whole."""
-        return self._files.follow(view, number, list(self.worker.rows(view)) if whole else None)
+    def do_follow(self, view: str, number: int, whole: bool, before: int | None = None) -> int:
+        """Record the changes of a view from here on, after the view itself if it is to be whole.
+
+        What is recorded of transactions not before a number is forgotten.
+        """
+        return self._files.follow(view, number, list(self.worker.rows(view)) if whole else None, before)
 
     def do_see(self, path: str) -> bool:
         """Whether this machine sees what the driver wrote."""

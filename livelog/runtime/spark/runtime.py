@@ -26,21 +26,25 @@ from datalog.errors import RuntimeProblem, UsageProblem
 from livelog.runtime.runtime import Runtime
 from livelog.runtime.spark.config import Spark
 from livelog.runtime.spark.crew import Crew, Lost
-from livelog.runtime.spark.formats import Batch, Description, Entry
+from livelog.runtime.spark.formats import Batch, BatchFile, Description, Entry
 from livelog.runtime.spark.hub import Hub
 from livelog.runtime.spark.journal import Journal
 from livelog.runtime.spark.layout import write_atomically
-from livelog.runtime.spark.messages import BatchFile, Held, Share
+from livelog.runtime.spark.messages import Held, Share
 from livelog.runtime.spark.remote import Remote
 from livelog.runtime.spark.slots import check_slots, slots
 from livelog.runtime.spark.task import Assignment
 from livelog.runtime.worker import Method, Operation, Sides
+from operators.errors import OperatorError
 from planner.plan import Plan
 
 __all__ = ["SparkRuntime"]
 
 ATTEMPTS = 4
 """How often a transaction is tried on workers that die."""
+
+FETCHED = 200_000
+"""Changes of a view up to so many rows come to the driver with the transaction; more of them when they are read."""
 
 HOLDS = 16
 """How many snapshots of views are kept for readers; older ones are let go."""
@@ -70,6 +74,7 @@ class SparkRuntime(Runtime):
         self._data = data
         self._crew: Crew | None = None
         self._number = 0  # of the transaction under way
+        self._committed = 0  # the last one that workers were told to commit
         self._counts: list[Any] = []
         self._started = time.monotonic()
         self._inside = False  # whether a transaction or a recovery is under way
@@ -102,14 +107,34 @@ class SparkRuntime(Runtime):
             running = {"address": list(self._address), "secret": self._secret.hex(), "pid": os.getpid()}
             write_atomically(self.journal.layout.running, msgspec.json.encode(running), mode=0o600)
             if description is None:
-                self._inside = True
-                try:
-                    self._recover()
-                finally:
-                    self._inside = False
+                self._resume()
         except BaseException:
             self.close()
             raise
+
+    def _resume(self) -> None:
+        """Go on where another driver stopped; what it had begun is run now."""
+        manifest = self.journal.newest()
+        before = self.journal.description.partitions if manifest is None else manifest.partitions
+        if self.journal.follows and before != self.partitions:
+            raise UsageProblem(
+                f"changes of {', '.join(self.journal.follows)} are kept by {before} partitions: "
+                f"go on with as many, not with {self.partitions}"
+            )
+        entry = self.journal.undecided()
+        if entry is None:
+            self._alive()
+            return
+        self._inside = True
+        try:
+            self._execute(entry)
+            self.journal.end(entry.number, committed=True)
+        except (OperatorError, RuntimeProblem) as error:
+            self._note(f"transaction {entry.number}, which was under way, failed and was rolled back: {error}")
+            self.journal.end(entry.number, committed=False)
+        finally:
+            self._inside = False
+        self._alive()
 
     @property
     def directory(self) -> Path:
@@ -208,12 +233,16 @@ class SparkRuntime(Runtime):
             self._inside = True
             try:
                 changes = self._execute(entry)
-            except BaseException:
+                self.journal.end(entry.number, committed=True)
+            except BaseException as error:
+                if self.journal.undecided() is None:
+                    raise  # an interrupt that came too late
+                if self._committed == entry.number:
+                    self._lose(Lost(f"a commit was interrupted: {type(error).__name__}"))
                 self.journal.end(entry.number, committed=False)
                 raise
             finally:
                 self._inside = False
-            self.journal.end(entry.number, committed=True)
             self._since += 1
             if self._since >= self.config.checkpoint_every:
                 self.checkpoint()
@@ -249,6 +278,7 @@ class SparkRuntime(Runtime):
     def _commit(self) -> None:
         """Nobody waits for the commit, unless changes are followed: these must be there before they are announced."""
         arguments = [(self._number,)] * self.partitions
+        self._committed = self._number  # some may have, from here on
         if self.journal.follows:
             self._crew_now().call("commit", arguments)
         else:
@@ -268,9 +298,15 @@ class SparkRuntime(Runtime):
                 both = pieces.setdefault(name, ([], []))
                 for side, rows in zip(both, sides, strict=True):
                     side.append((i, rows))
-        return {name: (self._joined(gained), self._joined(lost)) for name, (gained, lost) in pieces.items()}
+        return {
+            name: (self._joined(gained, name in self.wanted), self._joined(lost, name in self.wanted))
+            for name, (gained, lost) in pieces.items()
+        }
 
-    def _joined(self, pieces: list[tuple[int, Any]]) -> list[Any]:
+    def _joined(self, pieces: list[tuple[int, Any]], wanted: bool) -> list[Any]:
+        count = sum(rows.count if isinstance(rows, Held) else len(rows) for _, rows in pieces)
+        if wanted or count <= FETCHED:  # now, while the transaction can still be run again if a worker is lost
+            pieces = [(i, self._fetched(i, rows) if isinstance(rows, Held) else rows) for i, rows in pieces]
         if any(isinstance(rows, Held) for _, rows in pieces):
             generation = self.generation
             return Remote(
@@ -353,6 +389,10 @@ class SparkRuntime(Runtime):
                 self._lose(lost)
                 if attempt == ATTEMPTS - 1:
                     raise RuntimeProblem(f"the workers could not be started: {lost}") from lost
+            except BaseException as error:
+                # whatever they have got to by now, it is not where they should be
+                self._lose(Lost(f"recovery failed: {error}"))
+                raise
 
     def _replay(self, before: int) -> None:
         manifest = self.journal.newest()
@@ -361,7 +401,8 @@ class SparkRuntime(Runtime):
         number = None if manifest is None else manifest.number
         self._all("load", number, self.clock, self.partitions if manifest is None else manifest.partitions)
         done = number or 0
-        recorded = [self._all("follow", view, done, False) for view in self.journal.follows]
+        # What a transaction recorded that was given up, or is run again, does not count.
+        recorded = [self._all("follow", view, done, False, before) for view in self.journal.follows]
         # Changes that are followed and were not recorded everywhere are made again, one transaction after the other.
         certain = max([done, *([min(map(min, recorded))] if recorded else [before])])
         behind = number is not None  # whether the views have yet to be evaluated
@@ -396,7 +437,7 @@ class SparkRuntime(Runtime):
                 inside, self._inside = self._inside, True
                 try:
                     number, _ = self.journal.start_checkpoint()
-                    parts = [tuple(part) for written in self._all("checkpoint", number) for part in written]
+                    parts = [part for written in self._all("checkpoint", number) for part in written]
                     self.journal.finish_checkpoint(number, self.clock, parts, self.partitions)
                     self._since = 0
                     self._data = None
@@ -498,7 +539,11 @@ class SparkRuntime(Runtime):
             if view not in self.journal.follows:
                 self.restore()
                 entry = self.journal.begin((), follow=view)
-                self._all("follow", view, entry.number, whole)
+                try:
+                    self._all("follow", view, entry.number, whole)
+                except BaseException:
+                    self.journal.end(entry.number, committed=False)
+                    raise
                 self.journal.end(entry.number, committed=True)
             return self._latest
 

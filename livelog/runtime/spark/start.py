@@ -130,13 +130,14 @@ def launch(master: str | None, partitions: int) -> Launch:
     if master is None:
         master = f"local[{partitions + BESIDE}]"
     check_master(master)
+    _reach(master)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit the JVM is there before us
         check_java()
     return _launch(master)
 
 
 def check_master(master: str) -> None:
-    """Raise `UsageProblem` for a master that Spark could not take, or that does not answer.
+    """Raise `UsageProblem` for a master that Spark could not take.
 
     >>> check_master("local[4]"), check_master("local[*,3]"), check_master("yarn")
     (None, None, None)
@@ -149,17 +150,30 @@ def check_master(master: str) -> None:
             f"{master!r} is not a Spark master: it is local[N], local-cluster[N,CORES,MB], spark://HOST:PORT, yarn or "
             "k8s://URL"
         )
+    _addresses(master)
+
+
+def _addresses(master: str) -> list[tuple[str, int]]:
+    """Where the masters of a standalone cluster are; nowhere, for other kinds of master."""
     if not master.startswith("spark://"):
-        return
-    addresses = master.removeprefix("spark://").split(",")
-    for address in addresses:
+        return []
+    found = []
+    for address in master.removeprefix("spark://").split(","):
         match = _ADDRESS.fullmatch(address)
         if match is None or not 0 < int(match[2]) < 65536:
             raise UsageProblem(f"{master!r} is not a Spark master: expected spark://HOST:PORT, not {address!r}")
-        with suppress(OSError), socket.create_connection((match[1], int(match[2])), REACHING):
+        found.append((match[1], int(match[2])))
+    return found
+
+
+def _reach(master: str) -> None:
+    """Raise `UsageProblem` if no master answers: Spark would try for a minute and then die of it."""
+    addresses = _addresses(master)
+    for address in addresses:
+        with suppress(OSError), socket.create_connection(address, REACHING):
             return
-    # Spark would try for a minute and then die of it.
-    raise UsageProblem(f"no Spark master answers at {', '.join(addresses)}")
+    if addresses:
+        raise UsageProblem(f"no Spark master answers at {master.removeprefix('spark://')}")
 
 
 def _launch(master: str) -> Launch:
