@@ -89,7 +89,8 @@ class Demo:
             f"{plural(len(self.pairs()), 'pair')}, found in {self.took()}."
         )
         if self.tasks:
-            self.say(f"{plural(self.tasks, 'task')} of Spark hold{'s' if self.tasks == 1 else ''} them.")
+            hold = "task of Spark holds" if self.tasks == 1 else "tasks of Spark hold"
+            self.say(f"{self.tasks} {hold} them; the time is that of their start, too.")
         self.pause()
 
     def fail(self, name: str, title: str, before: dict[tuple[str, str], list[Cable]]) -> None:

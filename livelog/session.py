@@ -64,6 +64,7 @@ def open(  # the name that a person expects: livelog.open
     limit: int = LIMIT,
     seed: int | None = None,
     select: bool = True,
+    script: str | None = None,
 ) -> Session:
     """Open a program: load its facts, evaluate it, and keep it fresh from then on.
 
@@ -77,6 +78,7 @@ def open(  # the name that a person expects: livelog.open
     `strategy` is how recursive views are maintained: "absorption" (with `ship` "demand", "lazy" or "eager"), or one of
     the baselines it is compared with: "relative" (`ship` "lazy" or "eager"), "dred", and "recompute".
 
+    `script` is the path of an update script that feeds the session, noted for `livelog resume`.
     `runtime` runs the partitions somewhere else than in this process: `livelog.Spark(spark, partitions=6)`. The rows of
     a relation in `facts` may then also be a DataFrame of Spark.
 
@@ -95,7 +97,7 @@ def open(  # the name that a person expects: livelog.open
             raise UsageProblem(f"the program {str(program)!r} is not UTF-8 text: {e.reason}") from None
         program = datalog.parse(text, str(program))
     checked = datalog.check(program, constants=constants or {}, functions=functions or {}, aggregates=aggregates or {})
-    return Session(checked, facts, partitions, strategy, ship, limit, seed, select, runtime)
+    return Session(checked, facts, partitions, strategy, ship, limit, seed, select, runtime, script=script)
 
 
 def resume(
@@ -146,7 +148,9 @@ class Session:
         seed: int | None,
         select: bool,
         spark: Spark | None = None,
+        *,
         resumed: bool = False,
+        script: str | None = None,
     ) -> None:
         if strategy not in STRATEGIES:
             raise UsageProblem(f"unknown strategy {strategy!r}: it is one of {', '.join(STRATEGIES)}")
@@ -186,9 +190,13 @@ class Session:
         self._whole: Runtime | None = None
         frames, rest = _frames_apart(facts)
         operations = [] if resumed else self._loaded(rest)
-        self._runtime: Runtime = self._made(spark, seed, frames, resumed)
+        self._runtime: Runtime = self._made(spark, seed, frames, resumed, script)
+        self.rerun: tuple[int | None, ChangeLog] | None = None
+        """After `resume`: the transaction that was under way, by its position in the script, and what it changed."""
         if resumed:
             self.initial: ChangeLog = ChangeLog(self._views, {})
+            if (again := self._spark.rerun) is not None:
+                self.rerun = again[0].position, ChangeLog(self._views, again[1])
             return
         try:
             self.initial = self._commit(operations)
@@ -199,7 +207,9 @@ class Session:
             raise
         self._transactions = 0
 
-    def _made(self, spark: Spark | None, seed: int | None, frames: dict[str, Any], resumed: bool) -> Runtime:
+    def _made(
+        self, spark: Spark | None, seed: int | None, frames: dict[str, Any], resumed: bool, script: str | None
+    ) -> Runtime:
         method = (self.strategy, self.ship)
         sizes = {d.relation: d.parameters["n"] for d in self.program.directives_of("limitsize")}
         if spark is None:
@@ -221,7 +231,7 @@ class Session:
         source = self.program.source
         description = None if resumed else Description(
             name=source.name, program=source.text, constants=dict(self.program.constants), strategy=self.strategy,
-            ship=self.ship, limit=self._limit, select=self._select, partitions=self.partitions,
+            ship=self.ship, limit=self._limit, select=self._select, partitions=self.partitions, script=script,
         )  # fmt: skip
         return SparkRuntime(self.plan, method, self._limit, sizes, spark, description, data)
 
@@ -280,10 +290,13 @@ class Session:
 
     # --- transactions ----------------------------------------------------------------------------------------
 
-    def transaction(self) -> Transaction:
-        """A transaction, for use in a `with` block: it commits at the end, or not at all."""
+    def transaction(self, source: str | None = None, position: int | None = None) -> Transaction:
+        """A transaction, for use in a `with` block: it commits at the end, or not at all.
+
+        Over Spark, `source` and `position` are noted in the log: where the transaction comes from (see `position`).
+        """
         self._alive()
-        return Transaction(self)
+        return Transaction(self, source, position)
 
     def load(self, relation: str, rows: Iterable[Iterable[Any]]) -> ChangeLog:
         """Insert many rows into a base relation, in one transaction.
@@ -466,6 +479,10 @@ class Session:
     def checkpoint(self) -> None:
         """Write the facts down now, so that recovery need not go through the log. Happens now and then by itself."""
         self._spark.checkpoint()
+
+    def position(self, source: str) -> int:
+        """The position of the last transaction from a source that was committed; 0 if there was none."""
+        return self._spark.journal.position(source) or 0
 
     @property
     def directory(self) -> Path:

@@ -25,8 +25,9 @@ class Transaction:
     `changes` tells afterwards what became of the views.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, source: str | None = None, position: int | None = None) -> None:
         self._session = session
+        self._origin: dict[str, Any] = {} if source is None else {"source": source, "position": position}
         self._operations: list[Operation] = []
         self._clock = session.clock
         self._changes: ChangeLog | None = None
@@ -61,7 +62,7 @@ class Transaction:
         """Take effect now; the end of the `with` block does this."""
         self._usable()
         self._done = True
-        self._changes = self._session._commit(self._operations)
+        self._changes = self._session._commit(self._operations, **self._origin)
         return self._changes
 
     def rollback(self) -> None:

@@ -19,6 +19,7 @@ but looks into the workers of the local runtime or changes what its functions do
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -93,21 +94,27 @@ def _place(item: pytest.Item) -> int:
 
 def _left_out(items: list[pytest.Item]) -> set[int]:
     """The variants over Spark that do not run by default."""
-    variants: dict[tuple[str, str], list[pytest.Item]] = {}
+    variants: dict[tuple[str, str], list[Any]] = {}
     for item in items:
         where = _parameters(item).get("runtime")
         if where in SPARKS and _mark(item) is not None:
             variants.setdefault((item.nodeid.partition("[")[0], where), []).append(item)
+    used: Counter[Any] = Counter()
     left_out: set[int] = set()
-    for turn, ((_, where), several) in enumerate(variants.items()):
+    for (name, where), several in variants.items():
         mark = _mark(several[0])
         assert mark is not None
-        count = mark.kwargs.get(where, 1 if where == "spark" else 0)
-        spread = [item for item in several if _partitions(_parameters(item)) > 1] or several
-        # Neighbours differ in one parameter only: those that are far apart differ in most.
-        step = max(1, len(spread) // max(1, count))
-        chosen = [spread[(turn + i * step) % len(spread)] for i in range(min(count, len(spread)))]
-        left_out |= {id(item) for item in several} - {id(item) for item in chosen}
+        left = [item for item in several if _partitions(_parameters(item)) > 1] or several
+        left_out |= {id(item) for item in several}
+        for _ in range(min(len(left), mark.kwargs.get(where, 1 if where == "spark" else 0))):
+            # whose parameters have had the fewest turns in this module
+            places = [
+                [(name.partition("::")[0], where, *index) for index in item.callspec.indices.items()] for item in left
+            ]
+            best = min(range(len(left)), key=lambda i: sum(used[place] for place in places[i]))
+            used.update(places[best])
+            left_out.discard(id(left[best]))
+            del left[best]
     return left_out
 
 

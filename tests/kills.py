@@ -191,8 +191,30 @@ def gone(pid: int) -> bool:
         return True
 
 
+def parent(pid: int) -> int:
+    """The process that started another one."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def kill_daemon(pid: int) -> None:
+    """SIGKILL to the daemon that a worker was forked from, and to the worker, which does not need it any more."""
+    kill(parent(pid))
+    kill(pid)
+
+
+def kill_executor(pid: int) -> None:
+    """SIGKILL to the executor that a worker belongs to."""
+    executor = parent(parent(pid))
+    line = Path(f"/proc/{executor}/cmdline").read_bytes()
+    assert b"CoarseGrainedExecutorBackend" in line, f"{executor} is no executor: {line!r}"
+    os.kill(executor, signal.SIGKILL)
+
+
 class Ambush:
-    """Kills workers when the driver sends a certain step, before or right after it: the first `times` times."""
+    """Kills workers when the driver sends a certain step, before or right after it: the first `times` times.
+
+    `weapon` kills a worker by its process, or something that it needs.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.deaths = 0
@@ -200,6 +222,7 @@ class Ambush:
         self._before = True
         self._victims: tuple[int, ...] = ()
         self._times = 0
+        self._weapon = kill
         command = Crew._command
 
         def ambushed(crew: Crew, name: str, partitions: Any, arguments: list[Any]) -> None:
@@ -215,8 +238,11 @@ class Ambush:
 
         monkeypatch.setattr(Crew, "_command", ambushed)
 
-    def set(self, step: str, *victims: int, before: bool = True, times: int = 1) -> None:
+    def set(
+        self, step: str, *victims: int, before: bool = True, times: int = 1, weapon: Callable[[int], None] = kill
+    ) -> None:
         self._step, self._victims, self._before, self._times = step, victims, before, times
+        self._weapon = weapon
 
     @property
     def waiting(self) -> bool:
@@ -226,7 +252,7 @@ class Ambush:
     def _strike(self, crew: Crew) -> None:
         for victim in self._victims:
             pid = crew.hellos[victim].pid
-            kill(pid)
+            self._weapon(pid)
             if self._before:
                 wait_until(lambda pid=pid: gone(pid))
 

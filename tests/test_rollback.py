@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,20 +157,37 @@ class Oracle:
         return 1
 
 
-def opened(partitions: int, **options: Any) -> tuple[Any, Oracle]:
-    oracle = Oracle()
+class Service:
+    """A function that fails while there is a file with something in it, wherever the function runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "down"
+
+    def __call__(self, x: int) -> int:
+        if self._file.exists():
+            raise ConnectionError(self._file.read_text())
+        return 1
+
+    def down(self, why: str) -> None:
+        self._file.write_text(why)
+
+    def up(self) -> None:
+        self._file.unlink()
+
+
+def asking(ask: Callable[[int], int], partitions: int, **options: Any) -> Any:
     links = [(i, i + 1) for i in range(5)]
-    session = livelog.open(
-        datalog.parse(CALLS), facts={"link": links}, functions={"ask": oracle}, partitions=partitions, **options
+    return livelog.open(
+        datalog.parse(CALLS), facts={"link": links}, functions={"ask": ask}, partitions=partitions, **options
     )
-    return session, oracle
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("way", INCREMENTAL)
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), MemoryError()], ids=lambda e: type(e).__name__)
 def test_interrupts_roll_back(error: BaseException, way: str, partitions: int) -> None:
-    session, oracle = opened(partitions, **WAYS[way])
+    oracle = Oracle()
+    session = asking(oracle, partitions, **WAYS[way])
     before = views(session)
     for change in ("insert", "delete"):
         # a failing rule gets a second try with the new facts, an interrupt does not
@@ -187,17 +205,18 @@ def test_interrupts_roll_back(error: BaseException, way: str, partitions: int) -
 @pytest.mark.everywhere(spark=7, cluster=1)
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_function_that_fails_for_a_while(way: str, partitions: int) -> None:
+def test_a_function_that_fails_for_a_while(way: str, partitions: int, tmp_path: Path) -> None:
     """Even the way back needs it: until it answers again there is an error, and never a wrong view."""
-    session, oracle = opened(partitions, **WAYS[way])
+    service = Service(tmp_path)
+    session = asking(service, partitions, **WAYS[way])
     before = views(session)
-    oracle.error, oracle.times = ConnectionError("no answer"), 10**6
+    service.down("no answer")
     for _ in range(2):
         with pytest.raises(livelog.RuntimeProblem, match="no answer"):
             session.load("link", [(5, 6)])
         with pytest.raises(livelog.RuntimeProblem, match="no answer"):
             list(session["reach"])
-    oracle.times = 0
+    service.up()
     assert views(session) == before
     session.check()
     assert session.load("link", [(5, 6)])["reach"].inserted == [(i, 6) for i in range(6)]
@@ -206,20 +225,21 @@ def test_a_function_that_fails_for_a_while(way: str, partitions: int) -> None:
 @pytest.mark.everywhere(spark=6)
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("way", INCREMENTAL)
-def test_an_error_while_a_death_is_followed_names_the_rule(way: str, partitions: int) -> None:
-    session, oracle = opened(partitions, **WAYS[way])
+def test_an_error_while_a_death_is_followed_names_the_rule(way: str, partitions: int, tmp_path: Path) -> None:
+    service = Service(tmp_path)
+    session = asking(service, partitions, **WAYS[way])
     before = views(session)
-    oracle.error, oracle.times = ValueError("out of order"), 10**6
+    service.down("out of order")
     with pytest.raises(livelog.RuntimeProblem, match="out of order") as problem, session.transaction() as tx:
         tx.delete("link", (2, 3))
     assert problem.value.rule and "ask(x)" in problem.value.rule
-    oracle.times = 0
+    service.up()
     assert views(session) == before
 
 
 @pytest.mark.everywhere
 def test_an_exception_inside_the_block_changes_nothing() -> None:
-    session, _ = opened(1)
+    session = asking(Oracle(), 1)
     before = views(session)
     with pytest.raises(ZeroDivisionError), session.transaction() as tx:
         tx.insert("link", (5, 6))

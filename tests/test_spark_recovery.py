@@ -27,14 +27,14 @@ from tests.kills import (
     Sniper,
     deadly,
     kill,
+    kill_daemon,
+    kill_executor,
     lives,
     open_checked,
     published,
     random_operations,
     wait_until,
 )
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 RANDOM = int(os.environ.get("LIVELOG_KILLS", "3"))
 
@@ -333,6 +333,42 @@ def test_rows_that_spark_brought(spark: Any, tmp_path: Path, ambush: Ambush) -> 
         checked.verify()
         kill(checked.runtime.pids[1])  # and now the files are read again
         checked.transact(("delete", "link", (7, 8)))
+
+
+# --- on a cluster --------------------------------------------------------------------------------------------
+
+
+def test_an_executor_is_killed(cluster: Any, tmp_path: Path, ambush: Ambush) -> None:
+    """The cluster starts another one, and the session waits for it."""
+    checked = open_checked(cluster, tmp_path / "session", partitions=4)
+    with checked.session as session:
+        checked.runtime.follow("reach", True)
+        checked.transact(("insert", "link", (7, 8)))
+        kill_executor(checked.runtime.pids[0])  # between transactions
+        checked.transact(("delete", "link", (0, 1)))
+        ambush.set("begin", 3, before=False, weapon=kill_executor)  # in the middle of one
+        checked.transact(("insert", "link", (0, 1)), ("delete", "link", (2, 3)))
+        assert not ambush.waiting
+        ambush.set("checkpoint", 1, before=False, weapon=kill_executor)
+        session.checkpoint()
+        checked.transact(("insert", "link", (2, 3)))
+        assert published(session, "reach") == checked.total["reach"]
+        session.check()
+
+
+def test_a_daemon_is_killed(cluster: Any, tmp_path: Path, ambush: Ambush) -> None:
+    """The process that all workers of an executor are forked from; and others when they come back."""
+    checked = open_checked(cluster, tmp_path / "session", partitions=4)
+    with checked.session:
+        checked.transact(("insert", "link", (7, 8)))
+        kill_daemon(checked.runtime.pids[0])
+        checked.transact(("delete", "link", (0, 1)))
+        ambush.set("begin", 2, weapon=kill_daemon)
+        checked.transact(("insert", "link", (0, 1)))
+        ambush.set("load", 3, weapon=kill_daemon)
+        kill(checked.runtime.pids[1])
+        checked.transact(("delete", "link", (2, 3)))
+        assert not ambush.waiting
 
 
 # --- at random -----------------------------------------------------------------------------------------------

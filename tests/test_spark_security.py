@@ -32,8 +32,6 @@ from livelog.runtime.spark.handshake import ANSWER, HELLO, MAGIC, Refused, Role,
 from livelog.runtime.spark.wire import MAX_FRAME, Connection, WireError
 from tests.kills import Checked, open_checked, wait_until
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 ROOT = Path(__file__).parents[1]
 pack = msgspec.msgpack.encode
 

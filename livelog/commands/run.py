@@ -89,8 +89,17 @@ def run(args: argparse.Namespace) -> int:
 # --- updates -------------------------------------------------------------------------------------------------
 
 
-def follow(session: Session, transactions: Iterator[ScriptTransaction], args: argparse.Namespace) -> None:
-    """Apply a script and print what each transaction changes. The first that fails is the last."""
+def follow(
+    session: Session,
+    transactions: Iterator[ScriptTransaction],
+    args: argparse.Namespace,
+    source: str | None = None,
+    start: int = 0,
+) -> None:
+    """Apply a script and print what each transaction changes. The first that fails is the last.
+
+    `source` is what the session's log calls the script; `start` transactions of it were applied before.
+    """
     log = LOGS[args.format]
     out = sys.stdout
     relations = session.plan.outputs
@@ -103,11 +112,11 @@ def follow(session: Session, transactions: Iterator[ScriptTransaction], args: ar
     out.flush()
     # Where the log goes elsewhere, the bar over the script shows the progress.
     busy = spinner if out.isatty() else nullcontext
-    applied = 0
+    applied = start
     current: ScriptTransaction | None = None
     try:
         for current in transactions:
-            with busy(f"transaction {applied + 1}"), session.transaction() as tx:
+            with busy(f"transaction {applied + 1}"), session.transaction(source, applied + 1) as tx:
                 current.apply(tx)
             applied += 1
             log(out, applied, current.where, session.clock, tx.changes, relations)

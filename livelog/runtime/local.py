@@ -53,7 +53,7 @@ class LocalRuntime(Runtime):
 
     # --- steps -----------------------------------------------------------------------------------------------
 
-    def run(self, operations: Iterable[Operation]) -> dict[str, Sides]:
+    def run(self, operations: Iterable[Operation], **origin: Any) -> dict[str, Sides]:
         with without_collections() as sizes:
             changes = super().run(operations)
             sizes.extend(len(side) for sides in changes.values() for side in sides)

@@ -74,8 +74,11 @@ class Runtime:
 
     # --- transactions ----------------------------------------------------------------------------------------
 
-    def run(self, operations: Iterable[Operation]) -> dict[str, Sides]:
-        """Run one transaction; returns per view the tuples (inserted, deleted). All or nothing."""
+    def run(self, operations: Iterable[Operation], **origin: Any) -> dict[str, Sides]:
+        """Run one transaction; returns per view the tuples (inserted, deleted). All or nothing.
+
+        `origin` tells where it comes from, for runtimes that keep a log.
+        """
         with self.lock:
             clock = self.clock
             return self._transact(self._shares(operations), clock)

@@ -20,6 +20,7 @@ import msgspec
 
 from livelog.runtime.spark.hub import Hub
 from livelog.runtime.spark.messages import (
+    Broken,
     Gauge,
     Hello,
     Notice,
@@ -179,6 +180,8 @@ class Crew:
             for message in messages:
                 if isinstance(message, Notice):
                     self._log(message.text)
+                elif isinstance(message, Broken):
+                    raise Lost(message.text)
                 elif isinstance(message, Reply):
                     self.gauges[i] = message.gauge
                     if message.step == self._step:

@@ -103,7 +103,7 @@ class Inbound:
         attempt = _attempt(token, task, number)
         if type(relation) is not str or not relation:
             raise ValueError("a relation has a name")
-        if sign not in _SIGNS:
+        if type(sign) is not str or sign not in _SIGNS:
             raise ValueError(f"rows are inserted or deleted, not {sign!r}")
         if type(data) is not bytes:
             raise ValueError("rows are bytes")

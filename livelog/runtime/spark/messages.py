@@ -20,7 +20,7 @@ from livelog.runtime.spark.formats import BatchFile
 from operators.errors import Divergence, OperatorError, RuleFailure
 
 __all__ = [
-    "Address", "Failure", "Gauge", "Held", "Hello", "Notice", "Reply", "Share", "arguments_of", "encode",
+    "Address", "Broken", "Failure", "Gauge", "Held", "Hello", "Notice", "Reply", "Share", "arguments_of", "encode",
     "encode_command", "failure_of", "message_of", "raised", "result_of", "step_of",
 ]  # fmt: skip
 
@@ -51,6 +51,12 @@ class Hello(msgspec.Struct, tag=True, array_like=True):
 
 class Notice(msgspec.Struct, tag=True, array_like=True):
     """Something for the driver's log."""
+
+    text: str
+
+
+class Broken(msgspec.Struct, tag=True, array_like=True):
+    """A worker cannot go on, and neither can the others."""
 
     text: str
 
@@ -99,6 +105,7 @@ _Fixed = list.__class_getitem__(tuple.__class_getitem__((int, ROW | int | float 
 _ARGUMENTS: dict[str, Any] = {
     "apply": tuple[Share],
     "absorb": tuple[Share],
+    "stash": tuple[list[tuple[str, str | None, ROW | int | float]]],
     "has": tuple.__class_getitem__((str, ROW)),
     "derivation": tuple.__class_getitem__((str, ROW)),
     "check": tuple[list[set[int]]],
@@ -121,7 +128,7 @@ _encoder = msgspec.msgpack.Encoder()
 encode = _encoder.encode
 _command = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
 _plain = msgspec.msgpack.Decoder()
-_message = msgspec.msgpack.Decoder(Hello | Notice | Reply)
+_message = msgspec.msgpack.Decoder(Hello | Notice | Broken | Reply)
 _arguments = {name: msgspec.msgpack.Decoder(form) for name, form in _ARGUMENTS.items()}
 _results = {name: msgspec.msgpack.Decoder(form) for name, form in _RESULTS.items()}
 
@@ -139,7 +146,7 @@ def arguments_of(name: str, raw: msgspec.Raw) -> Sequence[Any]:
     return _typed(_arguments, name, raw)  # type: ignore[no-any-return]
 
 
-def message_of(data: bytes) -> Hello | Notice | Reply:
+def message_of(data: bytes) -> Hello | Notice | Broken | Reply:
     """What a worker says."""
     return _message.decode(data)  # type: ignore[no-any-return]
 
@@ -156,6 +163,8 @@ def _typed(decoders: dict[str, msgspec.msgpack.Decoder[Any]], name: str, raw: ms
         return decoder.decode(raw)
     except msgspec.ValidationError:  # lists nested deeper than the decoders foresee
         value = tupled(_plain.decode(raw))
+        if name == "stash":
+            return [list(value[0])]
         if name in ("apply", "absorb"):
             operations, files = value[0]
             return [Share(list(operations), [BatchFile(*f) for f in files])]

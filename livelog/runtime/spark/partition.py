@@ -45,6 +45,7 @@ class Partition:
         self._input = rows
         self._held: dict[int, Sequence[Any]] = {}
         self._count = 0
+        self._stash: list[Operation] = []
         self._changes: dict[str, Sides] = {}
         self._commits = 0
         self.inbound = Inbound(self._layout, worker.partition, worker.partitions)
@@ -62,15 +63,24 @@ class Partition:
 
     # --- transactions ----------------------------------------------------------------------------------------
 
+    def do_stash(self, operations: list[Operation]) -> None:
+        """Operations of the share that comes next: a large one comes in several messages."""
+        self._stash += operations
+
     def do_apply(self, share: Share) -> list[int]:
         return self.worker.apply(self._operations(share))
 
     def do_absorb(self, share: Share) -> None:
         self.worker.absorb(self._operations(share))
 
+    def do_rollback(self) -> None:
+        self._stash = []
+        self.worker.rollback()
+
     def _operations(self, share: Share) -> Iterable[Operation]:
+        stash, self._stash = self._stash, []
         files = (self._pushed(f) for f in share.files)
-        return chain(share.operations, chain.from_iterable(files))
+        return chain(stash, share.operations, chain.from_iterable(files))
 
     def _pushed(self, file: Any) -> Iterator[Operation]:
         """The rows of a file that are this partition's own."""

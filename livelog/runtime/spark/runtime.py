@@ -14,6 +14,7 @@ import secrets
 import shutil
 import tempfile
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -30,7 +31,7 @@ from livelog.runtime.spark.formats import Batch, BatchFile, Description, Entry
 from livelog.runtime.spark.hub import Hub
 from livelog.runtime.spark.journal import Journal
 from livelog.runtime.spark.layout import write_atomically
-from livelog.runtime.spark.messages import Held, Share
+from livelog.runtime.spark.messages import Held, Share, encode
 from livelog.runtime.spark.remote import Remote
 from livelog.runtime.spark.slots import check_slots, slots
 from livelog.runtime.spark.task import Assignment
@@ -45,6 +46,12 @@ ATTEMPTS = 4
 
 FETCHED = 200_000
 """Changes of a view up to so many rows come to the driver with the transaction; more of them when they are read."""
+
+PIECE = 1_000
+"""Operations of a partition that are sent in one message without looking how large that is."""
+
+STASH = 8 << 20
+"""Bytes of operations in a message, otherwise."""
 
 HOLDS = 16
 """How many snapshots of views are kept for readers; older ones are let go."""
@@ -74,6 +81,7 @@ class SparkRuntime(Runtime):
         self._data = data
         self._crew: Crew | None = None
         self._number = 0  # of the transaction under way
+        self.rerun: tuple[Entry, dict[str, Sides]] | None = None  # what another driver had begun
         self._committed = 0  # the last one that workers were told to commit
         self._counts: list[Any] = []
         self._started = time.monotonic()
@@ -83,6 +91,8 @@ class SparkRuntime(Runtime):
         self._released: deque[tuple[int, int, int]] = deque()  # (generation, partition, held)
         self._holds: deque[list[tuple[int, Any]]] = deque()
         self._temporary = None if config.checkpoint is not None else tempfile.mkdtemp(prefix="livelog-")
+        # also at the end of the process, for those who forget to close a session
+        self._remove_temporary = weakref.finalize(self, shutil.rmtree, self._temporary or "", ignore_errors=True)
         directory = self._temporary or str(config.checkpoint)
         check_slots(config.spark, self.partitions, beside=False)
         durable = self._temporary is None
@@ -127,7 +137,7 @@ class SparkRuntime(Runtime):
             return
         self._inside = True
         try:
-            self._execute(entry)
+            self.rerun = entry, self._execute(entry)
             self.journal.end(entry.number, committed=True)
         except (OperatorError, RuntimeProblem) as error:
             self._note(f"transaction {entry.number}, which was under way, failed and was rolled back: {error}")
@@ -221,15 +231,12 @@ class SparkRuntime(Runtime):
     def run(
         self,
         operations: Iterable[Operation],
-        *,
-        batch: Batch | None = None,
-        query: tuple[str, int] | None = None,
-        source: str | None = None,
-        position: int | None = None,
+        **origin: Any,
     ) -> dict[str, Sides]:
+        """`origin` is what `Journal.begin` takes: `batch`, `query`, `source`, `position`."""
         with self.lock:
             self._release()
-            entry = self.journal.begin(operations, batch=batch, query=query, source=source, position=position)
+            entry = self.journal.begin(operations, **origin)
             self._inside = True
             try:
                 changes = self._execute(entry)
@@ -284,8 +291,20 @@ class SparkRuntime(Runtime):
         else:
             self._crew_now().tell("commit", arguments)
 
+    def _stashed(self, shares: list[Share]) -> list[Share]:
+        """Shares that fit into a message each; what does not fit is sent ahead."""
+        if max(len(share.operations) for share in shares) <= PIECE:
+            return shares
+        rest = []
+        for i, share in enumerate(shares):
+            pieces = list(_pieces(share.operations))
+            for piece in pieces:
+                self._crew_now().one(i, "stash", (piece,))
+            rest.append(Share([], share.files))
+        return rest
+
     def _apply(self, shares: list[Any]) -> set[int]:
-        concerned = super()._apply(shares)
+        concerned = super()._apply(self._stashed(shares))
         if self._data is not None and self._number == 1:
             concerned = concerned.union(*[list(c) for c in self._all("input")])
         return concerned
@@ -410,7 +429,7 @@ class SparkRuntime(Runtime):
             if entry.number >= before:
                 break
             if entry.number <= certain and not (self._data is not None and entry.number == 1):
-                self._each("absorb", [(share,) for share in self._shares_of(entry)])
+                self._each("absorb", [(share,) for share in self._stashed(self._shares_of(entry))])
                 behind = True
             else:
                 if behind:
@@ -604,6 +623,13 @@ class SparkRuntime(Runtime):
             self.journal.close()
             self._remove_temporary()
 
-    def _remove_temporary(self) -> None:
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+
+def _pieces(operations: list[Operation], size: int = 20_000) -> Iterator[msgspec.Raw]:
+    """Operations as msgpack, in pieces that fit into a message each."""
+    for start in range(0, len(operations), size):
+        some = operations[start : start + size]
+        data = encode(some)
+        if len(data) > STASH and len(some) > 1:
+            yield from _pieces(some, max(1, size // 16))
+        else:
+            yield msgspec.Raw(data)

@@ -22,6 +22,7 @@ from livelog.runtime.frames import decode, encode
 from livelog.runtime.spark.handshake import Door, Greeting, Refused, Role, connect
 from livelog.runtime.spark.messages import (
     Address,
+    Broken,
     Gauge,
     Hello,
     Notice,
@@ -251,7 +252,7 @@ class Task:
                 (self._writing.discard if done else self._writing.add)(connection)
 
     def _lose(self, connection: Connection, error: WireError) -> None:
-        """A connection is gone. Without its driver a task is over; a peer's end is the driver's to see to."""
+        """A connection is gone. Without its driver a task is over; without a peer the driver must start anew."""
         self._selector.unregister(connection)
         self._writing.discard(connection)
         self._dirty.discard(connection)
@@ -263,6 +264,8 @@ class Task:
             self._partition.forget(connection)
             if not isinstance(error, Closed):
                 self._log(f"dropped a client: {error}")
+        else:
+            self._tell(Broken(f"partition {self._number} lost a channel: {error}"))
 
     def _tell(self, message: Any) -> None:
         self._driver.send(pack(message))
@@ -300,8 +303,8 @@ class Task:
                     self._dirty.add(connection)
         except WireError as error:
             self._lose(connection, error)
-        except (msgspec.MsgspecError, ValueError, KeyError, TypeError, UnicodeDecodeError, RecursionError) as error:
-            self._lose(connection, WireError(f"what it says makes no sense ({type(error).__name__})"))
+        except Exception as error:  # whatever it is, it is the client's affair
+            self._lose(connection, WireError(f"what it wants cannot be done ({type(error).__name__}: {error})"))
 
     # --- frames ----------------------------------------------------------------------------------------------
 
@@ -348,6 +351,10 @@ class Task:
                 inbox.append((source, message[8:]))
                 self._received[source] += 1
             else:
-                number = _STEP.unpack_from(message)[0]
+                try:
+                    number = _STEP.unpack_from(message)[0]
+                except struct.error:
+                    self._lose(connection, WireError("a frame is too short"))
+                    return
                 if number > step:
                     self._early.setdefault(number, []).append((source, message[8:]))
