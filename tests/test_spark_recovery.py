@@ -67,7 +67,7 @@ def test_a_worker_is_killed(spark: Any, tmp_path: Path, strategy: str, ship: str
 
 def test_at_every_step_of_a_transaction(spark: Any, tmp_path: Path, ambush: Ambush) -> None:
     """Before the step reaches the victim, so that it is lost for certain and the others may have done it."""
-    checked = open_checked(spark, tmp_path / "session")
+    checked = open_checked(spark, tmp_path / "session", strategy="dred")
     rng = random.Random(1)
     with checked.session:
         checked.runtime.follow("reach", True)
@@ -189,7 +189,7 @@ def test_during_a_checkpoint(spark: Any, tmp_path: Path, ambush: Ambush, before:
 
 
 def test_a_checkpoint_that_never_succeeds(spark: Any, tmp_path: Path, ambush: Ambush) -> None:
-    checked = open_checked(spark, tmp_path / "session", every=3)
+    checked = open_checked(spark, tmp_path / "session")
     with checked.session as session:
         ambush.set("checkpoint", 1, times=ATTEMPTS)
         with pytest.raises(livelog.RuntimeProblem, match="while a checkpoint was written"):
@@ -207,8 +207,8 @@ def test_a_transaction_is_no_victim_of_the_checkpoint_after_it(spark: Any, tmp_p
     """The checkpoint that is due now and then fails for good: the transaction before it was committed all the same."""
     checked = open_checked(spark, tmp_path / "session", every=2)
     with checked.session:
-        checked.transact(("insert", "link", (7, 8)))
         ambush.set("checkpoint", 1, times=ATTEMPTS)
+        checked.transact(("insert", "link", (7, 8)))  # the second one, with the load
         checked.transact(("insert", "link", (9, 8)))
         assert not ambush.waiting
         checked.transact(("insert", "link", (8, 4)))

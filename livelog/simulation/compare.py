@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import datalog
 from livelog.session import LIMIT
+from livelog.simulation.apart import Apart
 from livelog.simulation.difference import Moment, difference
 from livelog.simulation.job import MEMORY_LIMIT, TIME_LIMIT, Job, make_job
-from livelog.simulation.over import runner
+from livelog.simulation.over import Over
 from livelog.simulation.reports import Done, Figures, Opened, PhaseEnd, PhaseName, Report, Stopped, Why
 from livelog.simulation.strategies import Strategy, parse_strategy
 
@@ -159,7 +160,7 @@ def compare_each(
     first: dict[Moment, tuple[Strategy, dict[str, str]]] = {}
     for strategy, job in jobs.items():
         reports = []
-        for report in run_job(job, runtime):
+        for report in run_apart(job) if runtime is None else run_over(job, runtime):
             if watch is not None:
                 watch(strategy, report)
             reports.append(report)
@@ -171,10 +172,16 @@ def compare_each(
         yield _runs(strategy, job, reports)
 
 
-def run_job(job: Job, runtime: livelog.Spark | None) -> Iterator[Report]:
-    """The reports of a job, run in a process of its own or over Spark."""
-    with runner(job, runtime) as running:
-        yield from running
+def run_apart(job: Job) -> Iterator[Report]:
+    """The reports of a job, run in a process of its own."""
+    with Apart(job) as apart:
+        yield from apart
+
+
+def run_over(job: Job, runtime: livelog.Spark) -> Iterator[Report]:
+    """The reports of a job, run over Spark."""
+    with Over(job, runtime) as over:
+        yield from over
 
 
 def _runs(strategy: Strategy, job: Job, reports: list[Report]) -> tuple[Run, Run]:

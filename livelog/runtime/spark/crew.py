@@ -55,7 +55,7 @@ class Crew:
         self.connections: list[Connection] = []
         self.hellos: list[Hello] = []
         self.gauges = [Gauge(0, 0, 0, 0, 0.0)] * self.partitions
-        hub.generation = assignment.generation
+        hub.expect(assignment.generation, self.partitions)
         self._arrivals = hub.arrivals
 
         def ended() -> None:
@@ -78,6 +78,8 @@ class Crew:
         came: dict[int, Connection] = {}
         while len(came) < self.partitions:
             if self.stage.over:
+                if (told := self.stage.told()) is not None:
+                    raise told  # a row that cannot be: starting again does not help
                 raise Lost(f"Spark could not start the workers: {self.stage.error or 'the stage ended at once'}")
             left = deadline - time.monotonic()
             if left <= 0:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from livelog.runtime.spark.handshake import Door, Greeting, Refused, Role
-from livelog.runtime.spark.wire import Connection, TimedOut, WireError
+from livelog.runtime.spark.wire import Closed, Connection, TimedOut, WireError
 
 __all__ = ["Hub"]
 
@@ -36,7 +36,8 @@ class Hub:
         self, host: str, secret: bytes, answer: Callable[[list[Any]], Any], log: Callable[[str], None]
     ) -> None:
         self.arrivals: queue.SimpleQueue[tuple[Connection, int] | None] = queue.SimpleQueue()
-        self.generation = 0
+        self._generation = 0
+        self._awaited: set[int] = set()
         self._answer = answer
         self._log = log
         self._clients: set[Connection] = set()
@@ -50,6 +51,11 @@ class Hub:
         self._waked = waked
         self._thread = threading.Thread(target=self._serve, name="livelog hub", daemon=True)
         self._thread.start()
+
+    def expect(self, generation: int, partitions: int) -> None:
+        """Let the tasks of a new generation in, one for each partition; none of an older one."""
+        self._generation = generation
+        self._awaited = set(range(partitions))
 
     def close(self) -> None:
         """Stop listening, and let clients go."""
@@ -82,8 +88,9 @@ class Hub:
 
     def _admit(self, connection: Connection, greeting: Greeting) -> None:
         if greeting.role == Role.WORKER:
-            if greeting.generation != self.generation:
-                raise Refused(f"a task of generation {greeting.generation} is not expected")
+            if greeting.generation != self._generation or greeting.number not in self._awaited:
+                raise Refused(f"partition {greeting.number} of generation {greeting.generation} is not expected")
+            self._awaited.discard(greeting.number)
         elif greeting.role == Role.CLIENT:
             if len(self._clients) >= CLIENTS:
                 raise Refused(f"{CLIENTS} clients are connected already")
@@ -104,7 +111,7 @@ class Hub:
                     raise WireError("what it asks makes no sense")
                 client.send(msgspec.msgpack.encode(self._answer(question)))
         except WireError as error:
-            if type(error) is WireError:
+            if not isinstance(error, Closed):
                 self._log(f"dropped a client: {error}")
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             self._log(f"dropped a client: what it asks makes no sense ({type(error).__name__})")

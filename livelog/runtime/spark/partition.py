@@ -48,7 +48,8 @@ class Partition:
         self._stash: list[Operation] = []
         self._changes: dict[str, Sides] = {}
         self._commits = 0
-        self.inbound = Inbound(self._layout, worker.partition, worker.partitions)
+        arities = {name: r.arity for name, r in worker.plan.relations.items() if r.kind == "base"}
+        self.inbound = Inbound(self._layout, worker.partition, worker.partitions, arities)
         self._files = ChangeFiles(self._layout, worker.partition)
 
     def do(self, name: str, arguments: Sequence[Any]) -> Any:

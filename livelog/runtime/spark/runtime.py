@@ -30,7 +30,7 @@ from livelog.runtime.spark.crew import Crew, Lost
 from livelog.runtime.spark.formats import Batch, BatchFile, Description, Entry
 from livelog.runtime.spark.hub import Hub
 from livelog.runtime.spark.journal import Journal
-from livelog.runtime.spark.layout import write_atomically
+from livelog.runtime.spark.layout import sync_folder, write_atomically
 from livelog.runtime.spark.messages import Held, Share, encode
 from livelog.runtime.spark.remote import Remote
 from livelog.runtime.spark.slots import check_slots, slots
@@ -57,6 +57,13 @@ HOLDS = 16
 """How many snapshots of views are kept for readers; older ones are let go."""
 
 _log = logging.getLogger("livelog")
+
+
+_open: weakref.WeakSet[SparkRuntime] = weakref.WeakSet()
+
+
+class NoWorkers(RuntimeProblem):
+    """Spark does not start the workers."""
 
 
 class SparkRuntime(Runtime):
@@ -94,7 +101,7 @@ class SparkRuntime(Runtime):
         # also at the end of the process, for those who forget to close a session
         self._remove_temporary = weakref.finalize(self, shutil.rmtree, self._temporary or "", ignore_errors=True)
         directory = self._temporary or str(config.checkpoint)
-        check_slots(config.spark, self.partitions, beside=False)
+        self._check_slots(beside=False)
         durable = self._temporary is None
         try:
             if description is None:
@@ -104,6 +111,7 @@ class SparkRuntime(Runtime):
         except BaseException:
             self._remove_temporary()
             raise
+        _open.add(self)
         self._since = 0  # transactions since the last checkpoint
         self._secret = secrets.token_bytes(32)
         conf = config.spark.sparkContext.getConf()
@@ -131,20 +139,26 @@ class SparkRuntime(Runtime):
                 f"changes of {', '.join(self.journal.follows)} are kept by {before} partitions: "
                 f"go on with as many, not with {self.partitions}"
             )
+        self._finish_undecided()
+        self._alive()
+        if before != self.partitions:
+            self.checkpoint()  # from here on, so many partitions it is
+
+    def _finish_undecided(self) -> None:
         entry = self.journal.undecided()
         if entry is None:
-            self._alive()
             return
         self._inside = True
         try:
             self.rerun = entry, self._execute(entry)
             self.journal.end(entry.number, committed=True)
+        except NoWorkers:
+            raise
         except (OperatorError, RuntimeProblem) as error:
             self._note(f"transaction {entry.number}, which was under way, failed and was rolled back: {error}")
             self.journal.end(entry.number, committed=False)
         finally:
             self._inside = False
-        self._alive()
 
     @property
     def directory(self) -> Path:
@@ -252,7 +266,10 @@ class SparkRuntime(Runtime):
                 self._inside = False
             self._since += 1
             if self._since >= self.config.checkpoint_every:
-                self.checkpoint()
+                try:
+                    self.checkpoint()
+                except RuntimeProblem as error:  # no fault of this transaction's; the next one tries again
+                    self._note(f"no checkpoint was written: {error}")
             return changes
 
     def _execute(self, entry: Entry) -> dict[str, Sides]:
@@ -392,10 +409,18 @@ class SparkRuntime(Runtime):
     def _wait_for_slots(self) -> None:
         """An executor that died comes back; until then the stage could not start."""
         deadline = time.monotonic() + self.config.patience
-        while slots(self.config.spark) < self.partitions:
+        while slots(self.config.spark) < self.partitions + self._held_by_others():
             if time.monotonic() > deadline:
-                check_slots(self.config.spark, self.partitions, beside=False)
+                self._check_slots(beside=False)
             time.sleep(0.05)
+
+    def _held_by_others(self) -> int:
+        """The slots of other sessions over the same Spark."""
+        context = self.config.spark.sparkContext
+        return sum(r.partitions for r in _open if r is not self and r.config.spark.sparkContext is context)
+
+    def _check_slots(self, beside: bool) -> None:
+        check_slots(self.config.spark, self.partitions, beside, held=self._held_by_others())
 
     def _recover(self, before: int | None = None) -> None:
         """Start workers and bring them to where the journal is, or to where it was before a transaction."""
@@ -407,7 +432,7 @@ class SparkRuntime(Runtime):
             except Lost as lost:
                 self._lose(lost)
                 if attempt == ATTEMPTS - 1:
-                    raise RuntimeProblem(f"the workers could not be started: {lost}") from lost
+                    raise NoWorkers(f"the workers could not be started: {lost}") from lost
             except BaseException as error:
                 # whatever they have got to by now, it is not where they should be
                 self._lose(Lost(f"recovery failed: {error}"))
@@ -420,8 +445,11 @@ class SparkRuntime(Runtime):
         number = None if manifest is None else manifest.number
         self._all("load", number, self.clock, self.partitions if manifest is None else manifest.partitions)
         done = number or 0
+        last = done
+        if self.journal.follows:
+            last = max([done, *(e.number for e in self.journal.entries(done) if e.number < before)])
         # What a transaction recorded that was given up, or is run again, does not count.
-        recorded = [self._all("follow", view, done, False, before) for view in self.journal.follows]
+        recorded = [self._all("follow", view, done, False, last + 1) for view in self.journal.follows]
         # Changes that are followed and were not recorded everywhere are made again, one transaction after the other.
         certain = max([done, *([min(map(min, recorded))] if recorded else [before])])
         behind = number is not None  # whether the views have yet to be evaluated
@@ -476,21 +504,32 @@ class SparkRuntime(Runtime):
 
         Spark's tasks push them; they never pass the driver. None: this batch of the query was applied before.
         """
+        from livelog.runtime.spark.dataframes import push  # needs pyspark
+
+        if self.applied(query):
+            return None
+        self._check_slots(beside=True)
+        layout = self.journal.layout
+        for attempt in range(ATTEMPTS):
+            # Without the lock: the rows may come from a view of this very session.
+            folder = f"push-{secrets.token_hex(8)}"
+            try:
+                files = [f for df in frames for f in push(df, self.addresses, self._secret, folder)]
+                break
+            except Exception:
+                if attempt == ATTEMPTS - 1 or not self._over():
+                    raise
         with self.lock:
             if self.applied(query):
                 return None
-            from livelog.runtime.spark.dataframes import push  # needs pyspark
-
-            check_slots(self.config.spark, self.partitions, beside=True)
             number = self.journal.number + 1
-            for attempt in range(ATTEMPTS):
-                try:
-                    files = [f for df in frames for f in push(df, self.addresses, self._secret, str(number))]
-                    break
-                except Exception:
-                    if attempt == ATTEMPTS - 1 or not self._over():
-                        raise
-            batch = Batch(tuple(BatchFile(f[0], f[1], f[2], f[3], self.partitions) for f in files))
+            if files:
+                os.rename(layout.batches / folder, layout.batch(number))
+                sync_folder(layout.batches)
+            batch = Batch(tuple(
+                BatchFile(relation, sign, f"{number}/{name.partition('/')[2]}", owner, self.partitions)
+                for relation, sign, name, owner, _ in files
+            ))  # fmt: skip
             return self.run((), batch=batch, query=query)
 
     def _over(self) -> bool:
@@ -541,7 +580,7 @@ class SparkRuntime(Runtime):
                 "program keeps it whole"
             )
         with self.lock:
-            check_slots(self.config.spark, self.partitions, beside=True)
+            self._check_slots(beside=True)
             self.restore()
             held = self._all("hold", relation)
             self._holds.append(list(enumerate(held)))
@@ -613,6 +652,7 @@ class SparkRuntime(Runtime):
 
     def close(self) -> None:
         with self.lock:
+            _open.discard(self)
             if self._crew is not None:
                 self._crew.stop()
                 self._crew = None

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from datalog.errors import LivelogError
 from livelog.runtime.spark.task import Assignment, run_task
 
 __all__ = ["Stage"]
@@ -26,6 +27,7 @@ class Stage:
         self._ended = ended
         self._over = threading.Event()
         self.error: str = ""
+        self._exception: BaseException | None = None
         n = assignment.partitions
         rows = self._context.parallelize(range(n), n) if data is None else data.rdd
         work = functools.partial(run_task, assignment)
@@ -44,10 +46,18 @@ class Stage:
             self._context.setJobGroup(self._group, f"livelog: {self._name}")
             self._job.collect()
         except BaseException as error:
+            self._exception = error
             self.error = _reason(error)
         finally:
             self._over.set()
             self._ended()
+
+    def told(self) -> LivelogError | None:
+        """What is wrong with the rows that came in with the stage, if that is why it ended."""
+        from livelog.runtime.spark.dataframes import explained  # needs pyspark
+
+        error = explained(self._exception) if isinstance(self._exception, Exception) else None
+        return error if isinstance(error, LivelogError) else None
 
     def end(self, timeout: float) -> None:
         """Wait for the tasks to end by themselves, which they do without a driver; cancel what does not."""

@@ -51,6 +51,10 @@ def sweep_batches(layout: Layout, before: int = 0, after: int | None = None) -> 
         if number <= before or (after is not None and number > after):
             with _tolerant():
                 shutil.rmtree(layout.batch(number))
+    if after is not None:  # nobody else is here: whatever a push has not yet given a number never gets one
+        for path in sorted(layout.batches.glob("push-*")):
+            with _tolerant():
+                shutil.rmtree(path)
 
 
 @contextlib.contextmanager
