@@ -220,6 +220,7 @@ class Session:
         from livelog.runtime.spark.formats import Description
         from livelog.runtime.spark.runtime import SparkRuntime
 
+        _check_functions({**self.program.functions, **self.program.aggregates})
         data = None
         for name, frame in frames.items():
             hashed = self._hashed(name, frame)
@@ -535,6 +536,17 @@ class Session:
         if self._closed:
             return "<Session, closed>"
         return f"<Session {self.program.source.name}: {', '.join(self._views)}>"
+
+
+def _check_functions(functions: Mapping[str, Any]) -> None:
+    """Raise `UsageProblem` if a Python function of the program cannot be sent to the workers."""
+    from pyspark import cloudpickle
+
+    for name, function in functions.items():
+        try:
+            cloudpickle.dumps(function)  # type: ignore[no-untyped-call, unused-ignore]
+        except Exception as error:
+            raise UsageProblem(f"the function `{name}` cannot be sent to the workers: {error}") from None
 
 
 def _is_frame(rows: Any) -> bool:

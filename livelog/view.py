@@ -53,7 +53,11 @@ class View(Collection[Tuple]):
     def __contains__(self, row: object) -> bool:
         if not isinstance(row, tuple) or len(row) != len(self.columns):
             return False
-        return self._runtime.has(self.relation, row)
+        runtime = self._runtime
+        try:
+            return runtime.has(self.relation, row)
+        except (TypeError, ValueError, OverflowError):  # with something in it that is no value of the language
+            return False
 
     @property
     def _runtime(self) -> Runtime:

@@ -17,6 +17,7 @@ import datalog
 import livelog
 from livelog.runtime.spark.changefile import read_changes
 from livelog.runtime.spark.crew import Crew
+from livelog.runtime.spark.runtime import _open
 from tests.harness import accumulate, apply, difference
 from tests.oracle import Base, Operation, Row, evaluate
 
@@ -200,7 +201,9 @@ def parent(pid: int) -> int:
 
 def kill_daemon(pid: int) -> None:
     """SIGKILL to the daemon that a worker was forked from, and to the worker, which does not need it any more."""
-    kill(parent(pid))
+    daemon = parent(pid)
+    if b"pyspark.daemon" in Path(f"/proc/{daemon}/cmdline").read_bytes():  # else it is gone, and the worker was reused
+        kill(daemon)
     kill(pid)
 
 
@@ -294,6 +297,7 @@ def abandon(session: livelog.Session) -> None:
         runtime._crew.dismiss()
         runtime._crew = None
     runtime._hub.close()
+    _open.discard(runtime)
     os.close(runtime.journal._lock._fd)
     runtime.journal._lock._fd = None
     session._closed = True

@@ -22,6 +22,7 @@ import pytest
 
 from datalog.errors import UsageProblem
 from livelog.runtime.spark.java import check_java
+from livelog.runtime.spark.slots import check_slots
 
 __all__ = ["CORES", "HERE", "WORKERS", "Cluster", "Sparks"]
 
@@ -122,6 +123,7 @@ class Sparks:
             self._cluster = Cluster(self._folder)
             executor = {"spark.executor.cores": CORES, "spark.executor.memory": "512m"}
             self._spark = self._connect(self._cluster.master, executor)
+            check_slots(self._spark, WORKERS * CORES, beside=False, wait=PATIENCE)
         self._where = where
         return self._spark
 

@@ -23,6 +23,7 @@ from livelog.runtime.spark.dataframes import _pieces, chunked, gathered, gathere
 from livelog.runtime.spark.handshake import Door, Greeting
 from livelog.runtime.spark.inbound import Inbound, decode_rows, read_batch
 from livelog.runtime.spark.layout import Layout
+from livelog.runtime.spark.runtime import HOLDS
 from livelog.runtime.spark.source import read_changes_stream, read_view, register
 from livelog.runtime.spark.wire import Connection, WireError
 from livelog.values import Coercer
@@ -319,7 +320,7 @@ def test_all_types_survive_the_round_trip(spark: Any, session: Any) -> None:
     with session.transaction() as tx:
         for row in rows:
             tx.delete("mixed", row)
-    assert df.count() == 0
+    assert session["same"].to_spark().count() == 0
     session.load("mixed", spark.sql(f"select 5 n, cast({2**64 - 1} as decimal(20,0)) u, 1 f, 's' s, array(array(1)) l"))
     assert list(session["same"]) == [(5, 2**64 - 1, 1.0, "s", ((1,),))]
     session.load("anything", spark.sql("select 'text' x"))
@@ -327,12 +328,29 @@ def test_all_types_survive_the_round_trip(spark: Any, session: Any) -> None:
     assert {row.x for row in session["any"].to_spark().collect()} == {"text", "1.5"}
 
 
-def test_every_job_sees_the_view_as_it_is_then(session: Any) -> None:
-    df = session["reachable"].to_spark().filter("x = 'now'")
-    assert df.count() == 0
+def test_a_dataframe_is_one_state(session: Any) -> None:
+    """That of its first job, whatever happens later; the next one is newer."""
     with session.transaction() as tx:
         tx.insert("link", ("now", "then", 1))
+    df = session["reachable"].to_spark().filter("x like 'now%'")
+    assert df.count() == 1
+    with session.transaction() as tx:
+        tx.delete("link", ("now", "then", 1))
+        tx.insert("link", ("now2", "then", 1))
     assert [tuple(row) for row in df.collect()] == [("now", "then")]
+    newer = session["reachable"].to_spark().filter("x like 'now%'")
+    assert [tuple(row) for row in newer.collect()] == [("now2", "then")]
+
+
+def test_a_state_that_is_no_longer_held_is_said_to_be(session: Any) -> None:
+    df = session["reachable"].to_spark()
+    df.count()
+    for _ in range(HOLDS):
+        session._runtime.hold("any")
+    with session.transaction() as tx:
+        tx.insert("link", ("held", "no more", 1))
+    with pytest.raises(Exception, match="no longer holds the rows of `reachable` that were to be read: read it again"):
+        df.count()
 
 
 def test_a_bad_load_changes_nothing(spark: Any, session: Any) -> None:

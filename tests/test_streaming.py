@@ -277,7 +277,7 @@ def test_bad_rows_stop_the_query(
         (LINKS, {"relation": "link", "op_column": "kind", "mode": "changes"}, "the stream has no column `kind`"),
         (LINKS, {"relation": "link", "order_column": "at"}, "the stream has no column `at`"),
         ("op string, src string", {"relation": "link"}, r"`link` has 3 columns .* has 1 column \(src\)"),
-        ("src string, dst string, cost string", {"relation": "link"}, "`cost` of `link` is a number, which string is n"),
+        ("src string, dst string, cost string", {"relation": "link"}, "`cost` of `link` is a number, which string"),
     ],
 )
 def test_what_can_be_known_at_once_is_said_at_once(

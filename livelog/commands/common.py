@@ -157,7 +157,7 @@ def runtime_for(args: argparse.Namespace) -> Iterator[livelog.Spark | None]:
 
 @contextmanager
 def open_session(
-    program: Program, args: argparse.Namespace, *, required: bool = True
+    program: Program, args: argparse.Namespace, *, required: bool = True, script: str | None = None
 ) -> Iterator[livelog.Session]:
     """A session over the program and its facts, with progress on the terminal while it is built."""
     check_runtime(args)
@@ -169,7 +169,7 @@ def open_session(
         with spinner("evaluating"):
             session = livelog.open(
                 program, facts=facts, partitions=args.partitions, strategy=args.strategy, ship=args.ship,
-                limit=args.limit, runtime=runtime,
+                limit=args.limit, runtime=runtime, script=script,
             )  # fmt: skip
         with session:
             yield session

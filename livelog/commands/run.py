@@ -76,9 +76,11 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     program = load_program(args.program, args.constants)
     forms = output_forms(program)  # what is wrong with an .output line is said before the work, not after it
-    with script(args.updates) as transactions, open_session(program, args) as session:
+    # Over Spark, the log says how far the script was applied: `livelog resume` goes on from there.
+    feed = os.path.abspath(args.updates) if args.runtime == "spark" and args.updates not in (None, "-") else None
+    with script(args.updates) as transactions, open_session(program, args, script=feed) as session:
         if args.updates is not None:
-            follow(session, transactions, args)
+            follow(session, transactions, args, feed)
         if args.updates is None or args.output is not None:
             write_outputs(session, forms, args.output or "-", args.format)
         elif program.directives_of("printsize"):

@@ -192,10 +192,11 @@ class Runtime:
 
     def restore(self) -> None:
         """If a rollback was not completed (a function that goes on failing, a second Ctrl-C), complete it."""
-        if self.stale:
-            self._evaluate(self._start_over())
-            self._all("commit")
-            self.stale = False
+        with self.lock:
+            if self.stale:
+                self._evaluate(self._start_over())
+                self._all("commit")
+                self.stale = False
 
     def close(self) -> None:
         """Let go of all state."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from datalog.errors import RuntimeProblem
 from livelog.runtime.spark.hub import Hub
 from livelog.runtime.spark.messages import (
     Broken,
@@ -32,7 +33,7 @@ from livelog.runtime.spark.messages import (
 )
 from livelog.runtime.spark.stage import Stage
 from livelog.runtime.spark.task import Assignment
-from livelog.runtime.spark.wire import Connection, WireError
+from livelog.runtime.spark.wire import Connection, Oversized, WireError
 
 __all__ = ["Crew", "Lost"]
 
@@ -150,7 +151,10 @@ class Crew:
             if previous is None or given is not previous[0]:  # mostly they are all told the same
                 previous = given, encode_command(self._step, name, given)
             connection = self.connections[i]
-            connection.send(previous[1])
+            try:
+                connection.send(previous[1])
+            except Oversized as error:
+                raise RuntimeProblem(str(error)) from None
             self._flush(i, connection)
 
     def _flush(self, i: int, connection: Connection) -> None:

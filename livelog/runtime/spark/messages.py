@@ -13,10 +13,11 @@ from typing import Any
 
 import msgspec
 
-from datalog.errors import RuntimeProblem
+from datalog.errors import LivelogError, RuntimeProblem
 from livelog.runtime.frames import ROW, tupled
 from livelog.runtime.spark.checkpoint import Part
 from livelog.runtime.spark.formats import BatchFile
+from livelog.runtime.spark.wire import WireError
 from operators.errors import Divergence, OperatorError, RuleFailure
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
 ]  # fmt: skip
 
 Address = tuple[str, int]
+LONGEST = 100_000
+"""Characters of a text, and bytes of a tuple, in the report of an error."""
 
 
 class Share(msgspec.Struct, array_like=True):
@@ -67,10 +70,10 @@ class Failure(msgspec.Struct, array_like=True):
     kind: str
     message: str
     rule: str = ""
-    row: ROW | None = None
+    row: Any = None
     cause: str = ""
     family: str = ""
-    sample: list[ROW] = []
+    sample: list[Any] = []
     trace: str = ""
 
 
@@ -175,32 +178,55 @@ def _typed(decoders: dict[str, msgspec.msgpack.Decoder[Any]], name: str, raw: ms
 
 
 def failure_of(error: BaseException) -> Failure:
-    """An error, made ready to travel."""
-    trace = "".join(traceback.format_exception(error))
+    """An error, made ready to travel, whatever it is."""
     if isinstance(error, RuleFailure):
         cause = error.cause
         family = next((f.__name__ for f in (ArithmeticError, ValueError) if isinstance(cause, f)), "Exception")
-        row = error.row if error.row is None else tuple(error.row)
-        return Failure("rule", str(cause), error.rule, row, type(cause).__name__, family, [], trace)
+        row = None if error.row is None else _short(tuple(error.row))
+        return Failure("rule", _text(cause), error.rule, row, type(cause).__name__, family)
     if isinstance(error, Divergence):
-        return Failure("divergence", error.message, error.rule, sample=error.sample, trace=trace)
+        return Failure("divergence", _text(error.message), error.rule, sample=[_short(t) for t in error.sample])
     if isinstance(error, OperatorError):
-        return Failure("operator", error.message, error.rule, trace=trace)
+        return Failure("operator", _text(error.message), error.rule)
+    if isinstance(error, LivelogError | WireError):
+        return Failure("problem", _text(error))
+    trace = _text("".join(traceback.format_exception(error)))
     if isinstance(error, AssertionError):
-        return Failure("assertion", str(error), trace=trace)
-    return Failure("other", f"{type(error).__name__}: {error}", trace=trace)
+        return Failure("assertion", _text(error), trace=trace)
+    return Failure("other", f"{type(error).__name__}: {_text(error)}", trace=trace)
+
+
+def _text(value: Any) -> str:
+    """Something as text that can be encoded, and is not endless."""
+    try:
+        text = str(value)
+    except Exception:
+        return "(an error that cannot be shown)"
+    return text[:LONGEST].encode("utf-8", "backslashreplace").decode()
+
+
+def _short(row: Any) -> Any:
+    """A tuple as it is, or as text if it cannot travel."""
+    try:
+        if len(encode(row)) <= LONGEST:
+            return row
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        pass
+    return (_text(row),)
 
 
 def raised(failure: Failure) -> Exception:
     """The error again, with what it was caused by."""
     if failure.kind == "rule":
-        return RuleFailure(failure.rule, failure.row, _cause(failure))
+        return RuleFailure(failure.rule, tupled(failure.row), _cause(failure))
     if failure.kind == "divergence":
-        return Divergence(failure.message, failure.rule, failure.sample)
+        return Divergence(failure.message, failure.rule, [tupled(t) for t in failure.sample])
     if failure.kind == "operator":
         return OperatorError(failure.message, failure.rule)
     if failure.kind == "assertion":
         return AssertionError(f"{failure.message}\n{failure.trace}")
+    if failure.kind == "problem":
+        return RuntimeProblem(failure.message.removeprefix("error: "))
     return RuntimeProblem(f"a worker failed: {failure.message}\n{failure.trace}")
 
 

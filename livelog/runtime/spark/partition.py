@@ -135,9 +135,11 @@ class Partition:
     # --- lists for others ------------------------------------------------------------------------------------
 
     def _hold(self, rows: Sequence[Any]) -> Any:
-        """A list as it is, or where to find it if it is long."""
+        """A list, encoded, or where to find it if it is long."""
         if len(rows) <= INLINE:
-            return rows
+            data = _encode(rows)
+            if len(data) <= PAGE:
+                return msgspec.Raw(data)
         return self.hold(rows)
 
     def hold(self, rows: Sequence[Any]) -> Held:

@@ -47,11 +47,8 @@ ATTEMPTS = 4
 FETCHED = 200_000
 """Changes of a view up to so many rows come to the driver with the transaction; more of them when they are read."""
 
-PIECE = 1_000
-"""Operations of a partition that are sent in one message without looking how large that is."""
-
 STASH = 8 << 20
-"""Bytes of operations in a message, otherwise."""
+"""Bytes of operations in a message, unless a single one has more."""
 
 HOLDS = 16
 """How many snapshots of views are kept for readers; older ones are let go."""
@@ -194,9 +191,9 @@ class SparkRuntime(Runtime):
 
     def _surely(self, act: Callable[[Crew], Any]) -> Any:
         """Do something with the workers; between transactions, with new ones if they are gone."""
-        if self._inside:
-            return act(self._crew_now())
         with self.lock:
+            if self._inside:
+                return act(self._crew_now())
             for _ in range(ATTEMPTS):
                 try:
                     return act(self._alive())
@@ -308,16 +305,14 @@ class SparkRuntime(Runtime):
         else:
             self._crew_now().tell("commit", arguments)
 
-    def _stashed(self, shares: list[Share]) -> list[Share]:
-        """Shares that fit into a message each; what does not fit is sent ahead."""
-        if max(len(share.operations) for share in shares) <= PIECE:
-            return shares
+    def _stashed(self, shares: list[Share]) -> list[Any]:
+        """Shares, encoded, that fit into a message each; what does not fit is sent ahead."""
         rest = []
         for i, share in enumerate(shares):
-            pieces = list(_pieces(share.operations))
-            for piece in pieces:
+            *ahead, last = _pieces(share.operations)
+            for piece in ahead:
                 self._crew_now().one(i, "stash", (piece,))
-            rest.append(Share([], share.files))
+            rest.append((last, share.files))
         return rest
 
     def _apply(self, shares: list[Any]) -> set[int]:
@@ -665,8 +660,8 @@ class SparkRuntime(Runtime):
 
 
 def _pieces(operations: list[Operation], size: int = 20_000) -> Iterator[msgspec.Raw]:
-    """Operations as msgpack, in pieces that fit into a message each."""
-    for start in range(0, len(operations), size):
+    """Operations as msgpack, in pieces that fit into a message each; at least one piece."""
+    for start in range(0, max(1, len(operations)), size):
         some = operations[start : start + size]
         data = encode(some)
         if len(data) > STASH and len(some) > 1:

@@ -6,8 +6,9 @@
 The directory is the session's. Options: `relation`; `changes` ("true" for the change log of a view, which a stream
 always reads: Spark asks for the columns before it says whether it wants a stream); for changes also
 `startingTransaction`, a number or "latest" (default: from the beginning of what is recorded), and for a batch of them
-`endingTransaction`. A view is read as it is between two transactions. Its rows come from the workers, those
-of the change log from its files, never through the driver. How to reach the session stands in a file of its directory,
+`endingTransaction`. A DataFrame shows a view as it was, between two transactions, when its first job began; the session
+holds that state for a while. Its rows come from the workers, those of the change log from its files, never through
+the driver. How to reach the session stands in a file of its directory,
 so that the secret is no option and in no plan.
 """
 
@@ -302,7 +303,7 @@ def register(spark: SparkSession) -> None:
 
 
 def read_view(spark: SparkSession, directory: str, relation: str) -> DataFrame:
-    """A relation of a running session as a DataFrame. Every job that uses it reads the relation as it is then."""
+    """A relation of a running session as a DataFrame: its state when the first job begins."""
     register(spark)
     try:
         return spark.read.format(NAME).option("relation", relation).load(directory)

@@ -33,7 +33,7 @@ from livelog.runtime.spark.messages import (
 )
 from livelog.runtime.spark.messages import encode as pack
 from livelog.runtime.spark.partition import Partition
-from livelog.runtime.spark.wire import Closed, Connection, WireError
+from livelog.runtime.spark.wire import Closed, Connection, Oversized, WireError
 from livelog.runtime.worker import Method, Worker
 from planner.plan import Plan
 
@@ -221,7 +221,11 @@ class Task:
         outbox = sum(peer.pending for peer in self._peers.values())
         gauge = Gauge(waiting, outbox, self._bytes, self._frames, self._busy)
         result = msgspec.Raw(pack(self._result))
-        self._tell(Reply(self._step, failure, result, self._sent, self._received, gauge))
+        try:
+            self._tell(Reply(self._step, failure, result, self._sent, self._received, gauge))
+        except Oversized as error:
+            self._result = None
+            self._fail(error)
 
     # --- connections -----------------------------------------------------------------------------------------
 
