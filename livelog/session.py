@@ -473,6 +473,7 @@ class Session:
                 PartitionStats(i, runtime.bytes_shipped[i], runtime.frames_shipped[i], **m)
                 for i, m in enumerate(measures)
             ),
+            tuple(runtime.skew()),
         )
 
     # --- over Spark ------------------------------------------------------------------------------------------

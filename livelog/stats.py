@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from livelog.runtime.skew import Skew
+
 __all__ = ["PartitionStats", "Stats"]
 
 
@@ -32,7 +34,8 @@ class Stats:
     """A session.
 
     `seconds` is the time to converge of all transactions, `last_seconds` that of the last one.
-    `ignored_inserts` and `ignored_deletes` count operations that found nothing to change.
+    `ignored_inserts` and `ignored_deletes` count operations that found nothing to change. `skew` names the joins of
+    which one partition holds most.
     """
 
     transactions: int
@@ -42,6 +45,7 @@ class Stats:
     ignored_inserts: int
     ignored_deletes: int
     partitions: tuple[PartitionStats, ...]
+    skew: tuple[Skew, ...] = ()
 
     def _total(self, field: str) -> int:
         return sum(getattr(p, field) for p in self.partitions)
@@ -92,4 +96,5 @@ class Stats:
                 f"  partition {p.partition}: {p.tuples} tuples, {p.state_bytes} bytes, shipped {p.bytes_shipped} bytes"
                 for p in self.partitions
             ]
+        lines += [f"skew               {s}" for s in self.skew]
         return "\n".join(lines)

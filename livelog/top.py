@@ -16,10 +16,10 @@ from rich.text import Text
 
 from datalog.errors import RuntimeProblem, UsageProblem
 from livelog.render import plural
+from livelog.runtime.skew import Skew, skew, threshold
 from livelog.runtime.spark.handshake import Role, connect
 from livelog.runtime.spark.wire import Connection, TimedOut, WireError
 from livelog.simulation.text import size
-from livelog.skew import Skew, skew, threshold
 
 __all__ = ["Client", "PartitionTop", "Silent", "Top", "as_json", "findings", "render"]
 
@@ -37,7 +37,7 @@ class PartitionTop(msgspec.Struct, frozen=True):
 
     `queue` counts frames that wait to be worked in, `outbox` bytes that wait to be sent; `bytes_shipped`,
     `frames_shipped` and `busy_seconds` count since the partition's task started. `relations` is what it holds of each
-    side of a join, as `livelog.skew.held_by` tells.
+    side of a join, as `livelog.runtime.skew.held_by` tells.
     """
 
     partition: int

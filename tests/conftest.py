@@ -8,8 +8,8 @@ It runs three times, with `livelog.open` opening its sessions on another runtime
     cluster   the same over a standalone cluster of two workers, as `cluster=` says
 
 Unless told otherwise that is one variant and none. Variants take turns, so that over the tests of a module all
-strategies have theirs, on several partitions wherever a test has such a variant. A test in a module that is marked,
-but looks into the workers of the local runtime or changes what its functions do as it goes, is marked `local_only`.
+strategies have theirs, on several partitions wherever a test has such a variant. What looks into the workers of the
+local runtime, or changes what a function does while the session is open, is not marked: it is for that runtime only.
 
     pytest --runtime all         all variants everywhere
     pytest --runtime local       nothing over Spark
@@ -50,7 +50,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "everywhere(spark=1, cluster=0): runs over Spark too, in so many variants")
-    config.addinivalue_line("markers", "local_only: needs the local runtime, in a module that runs everywhere")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -72,8 +71,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _mark(item: Any) -> pytest.Mark | None:
-    if item.get_closest_marker("local_only"):
-        return None
     mark: pytest.Mark | None = item.get_closest_marker("everywhere")
     return mark
 

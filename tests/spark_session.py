@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 WORKERS = 2
 CORES = 3
 """Of each of the workers: a session of three partitions has to spread, and leaves room for jobs beside it."""
-PATIENCE = 90.0
+PATIENCE = 180.0
 """Seconds for a process of Spark to be there, on a busy machine."""
 
 # A shell between us and the process of Spark. It waits for our end of a pipe to close, be it because we were killed,

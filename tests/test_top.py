@@ -22,9 +22,9 @@ import datalog
 import livelog
 from datalog.errors import RuntimeProblem, UsageProblem
 from livelog.cli import main
+from livelog.runtime.skew import LEAST, held_by, join_rules, skew
 from livelog.runtime.spark.handshake import Door, Greeting, Role
 from livelog.runtime.spark.wire import Connection, WireError
-from livelog.skew import LEAST, held_by, join_rules, skew
 from livelog.top import Client, Silent, Top, as_json, findings, render
 
 ROOT = Path(__file__).parents[1]

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from livelog.runtime.methods import METHODS
+from livelog.runtime.skew import Skew, join_rules, skew
 from livelog.runtime.worker import Method, Operation, Sides
 from operators.errors import Outgrown, RuleFailure
 from operators.partition import Router
@@ -236,6 +237,10 @@ class Runtime:
         """The tuples of lower strata in one derivation of a tuple that has an annotation."""
         variables = self._one(self._owners[relation](t), "derivation", relation, t)
         return [fact for facts in self._all("named", relation, variables) for fact in facts]
+
+    def skew(self) -> list[Skew]:
+        """The joins of which one partition holds most, the worst first."""
+        return skew(self._all("holdings"), join_rules(self.plan)) if self.partitions > 1 else []
 
     def measures(self) -> list[dict[str, int]]:
         """The sizes of everything that each partition keeps, as `livelog.stats` shows them. O(state)."""

@@ -10,6 +10,7 @@ from livelog.runtime.component import Component
 from livelog.runtime.counting import Counting
 from livelog.runtime.measure import measure
 from livelog.runtime.methods import METHODS
+from livelog.runtime.skew import held_by
 from operators.base import BaseTable
 from operators.delta import Delta
 from operators.partition import Router
@@ -236,6 +237,10 @@ class Worker:
     def size(self) -> int:
         """How many tuples the strata keep."""
         return sum(stratum.stats()["tuples"] for stratum in self.strata)
+
+    def holdings(self) -> dict[str, int]:
+        """By side of a join, how many of its tuples are here."""
+        return held_by(self)
 
     def measures(self) -> dict[str, int]:
         """The sizes of everything that is kept. O(state)."""

@@ -202,7 +202,7 @@ class Crew:
         """Let the workers end."""
         with suppress(Lost, WireError):
             self.tell("stop", [()] * self.partitions)
-        self.dismiss(10.0)
+        self.dismiss(3.0)
 
     def dismiss(self, timeout: float = 5.0) -> None:
         """Let go of the workers: whoever still lives ends without a driver."""

@@ -25,6 +25,7 @@ import msgspec
 
 from datalog.errors import RuntimeProblem, UsageProblem
 from livelog.runtime.runtime import Runtime
+from livelog.runtime.skew import join_rules
 from livelog.runtime.spark.config import Spark
 from livelog.runtime.spark.crew import Crew, Lost
 from livelog.runtime.spark.formats import Batch, BatchFile, Description, Entry
@@ -288,7 +289,9 @@ class SparkRuntime(Runtime):
         return self._transact(self._shares_of(entry), clock)
 
     def _undo(self, error: BaseException) -> None:
-        if not isinstance(error, Lost):
+        if not isinstance(error, Exception):  # an interrupt: nobody waits until busy workers listen
+            self._lose(Lost("interrupted"), 0.5)
+        elif not isinstance(error, Lost):
             with suppress(Lost):  # then it is undone even more thoroughly
                 self._roll_back()
 
@@ -369,12 +372,12 @@ class SparkRuntime(Runtime):
 
     # --- workers come and go ---------------------------------------------------------------------------------
 
-    def _lose(self, lost: Lost) -> None:
-        """The workers are gone, or as good as gone."""
+    def _lose(self, lost: Lost, wait: float = 5.0) -> None:
+        """The workers are gone, or as good as gone. Those that live have so many seconds to end by themselves."""
         if self._crew is not None:
             self._note(f"a worker was lost and all are started again: {lost}")
             self._count_shipped()
-            self._crew.dismiss()
+            self._crew.dismiss(wait)
             self._crew = None
 
     def _count_shipped(self) -> None:
@@ -631,6 +634,7 @@ class SparkRuntime(Runtime):
             "busy": busy,
             "program": self.journal.description.name,
             "partitions": partitions,
+            "joins": join_rules(self.plan),
         }
 
     # --- the rest --------------------------------------------------------------------------------------------

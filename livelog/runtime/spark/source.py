@@ -8,8 +8,7 @@ always reads: Spark asks for the columns before it says whether it wants a strea
 `startingTransaction`, a number or "latest" (default: from the beginning of what is recorded), and for a batch of them
 `endingTransaction`. A DataFrame shows a view as it was, between two transactions, when its first job began; the session
 holds that state for a while. Its rows come from the workers, those of the change log from its files, never through
-the driver. How to reach the session stands in a file of its directory,
-so that the secret is no option and in no plan.
+the driver. How to reach the session stands in a file of its directory, so that the secret is no option and in no plan.
 """
 
 from __future__ import annotations
