@@ -34,7 +34,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Nothing that is tested today needs Java, but Spark does; a machine without it is made ready where that is allowed.
+# Spark needs Java; a machine without it is made ready where that is allowed, and else the tests over Spark are skipped.
 java:
 	@if command -v java >/dev/null 2>&1; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ]; then as=""; elif sudo -n true 2>/dev/null; then as="sudo -n"; else as="no"; fi; \

@@ -95,11 +95,11 @@ class SparkRuntime(Runtime):
         self._frames_before = [0] * self.partitions
         self._released: deque[tuple[int, int, int]] = deque()  # (generation, partition, held)
         self._holds: deque[list[tuple[int, Any]]] = deque()
+        self._check_slots(beside=False)
         self._temporary = None if config.checkpoint is not None else tempfile.mkdtemp(prefix="livelog-")
         # also at the end of the process, for those who forget to close a session
         self._remove_temporary = weakref.finalize(self, shutil.rmtree, self._temporary or "", ignore_errors=True)
         directory = self._temporary or str(config.checkpoint)
-        self._check_slots(beside=False)
         durable = self._temporary is None
         try:
             if description is None:
