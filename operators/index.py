@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from operators.kernels import key_of
+from operators.source import filing
 
 __all__ = ["Index"]
 
@@ -26,24 +27,18 @@ class Index:
     True
     """
 
-    __slots__ = ("buckets", "columns", "find", "key")
+    __slots__ = ("_file", "buckets", "columns", "find", "key")
 
     def __init__(self, columns: tuple[int, ...]) -> None:
         self.columns = columns
         self.key = key_of(columns)
         self.buckets: dict[Any, dict[Tuple, None]] = {}
         self.find = self.buckets.get
+        self._file = filing(columns, None)
 
     def add(self, tuples: Iterable[Tuple]) -> None:
         """O(1) a tuple. Adding a tuple again changes nothing."""
-        key, find, buckets = self.key, self.find, self.buckets
-        for t in tuples:
-            k = key(t)
-            bucket = find(k)
-            if bucket is None:
-                buckets[k] = {t: None}
-            else:
-                bucket[t] = None
+        self._file(tuples, self.buckets)
 
     def remove(self, tuples: Iterable[Tuple]) -> None:
         """O(1) a tuple. Removing a tuple that is not there changes nothing."""

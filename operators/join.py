@@ -16,6 +16,7 @@ from operators.finders import Finder, finder
 from operators.fixpoint import Fixpoint
 from operators.kernels import Shape, forward, mapper
 from operators.ledger import Derivation
+from operators.offers import Desk
 from operators.provenance import Provenance
 from operators.seen import Seen
 
@@ -154,6 +155,7 @@ class PipelinedHashJoin(Rule):
         self._annotated = annotated
         self._derive = {side: forward(shape, side, purpose, annotated) for side in ("left", "right")}
         self._seen: dict[str, Seen] = {}
+        self._desk: Desk | None = None
         self._there = {side: forward(shape, side, "there") for side in ("left", "right")}
         self._heads = {side: forward(shape, side, "heads") for side in ("left", "right")}
         # where a batch finds its partners: the other side's table and the index over its join key
@@ -168,11 +170,16 @@ class PipelinedHashJoin(Rule):
     def _finds_one(self, side: str, columns: tuple[int, ...]) -> bool:
         return (self.left if side == "left" else self.right).finds_one(columns)
 
-    def use_seen(self, seen: Seen) -> None:
-        """From the sides on which a batch carries the right columns, ask `seen` instead of the table."""
+    def use_seen(self, seen: Seen, desk: Desk | None = None) -> None:
+        """From the sides on which a batch carries the right columns, ask `seen` instead of the table.
+
+        With a `desk`, what another partition owns is left there.
+        """
+        self._desk = desk
+        purpose, route = ("seen", ()) if desk is None else ("routed", desk.owners.columns)
         for side in ("left", "right"):
             if self.shape.carried(side) == seen.carried:
-                self._derive[side] = forward(self.shape, side, "seen", self._annotated)
+                self._derive[side] = forward(self.shape, side, purpose, self._annotated, route)
                 self._seen[side] = seen
 
     def fills_seen(self, side: str) -> bool:
@@ -181,15 +188,18 @@ class PipelinedHashJoin(Rule):
 
     def derive(self, side: str, batch: list[Derivation], known: Any, sent: Any, provenance: Provenance) -> list[Any]:
         """The derivations that a batch on one side gives; which ones, depends on the purpose."""
+        blank: Any = {}
         if side in self._seen:
             sent = self._seen[side].groups
+            if self._desk is not None:
+                sent, blank = (sent, *self._desk.parts), (blank, *self._desk.parts)
         out: list[Any] = []
         table, index = self._partners[side]
         kernel = self._derive[side]
         try:
             kernel(batch, index.find, table.rows, known, sent, out)
         except Exception as e:
-            raise self._failed(batch, lambda b: kernel(b, index.find, table.rows, {}, {}, []), e) from e
+            raise self._failed(batch, lambda b: kernel(b, index.find, table.rows, {}, blank, []), e) from e
         if self.purpose == "each":
             conjunction = provenance.conjunction
             return [(h, conjunction(a, b)) for h, a, b in out]

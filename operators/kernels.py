@@ -17,6 +17,8 @@ The purposes differ in what happens to the head:
 - `first`: only heads that are not known yet matter; the annotation is the pair of the parents' annotations;
 - `direct`: the same, and the head is entered into the table at once (one partition, no aggregate selection);
 - `seen`: the same as `direct`, with a look into `operators.seen` (passed as `sent`) before the head is made;
+- `routed`: the same on one of several partitions: what another one owns is lined up for it (`sent` is what `seen` has,
+  and `operators.offers.Desk`);
 - `select`: the same as `first` with aggregate selection in place: what is dominated by the best of its group
   (`sent` is then the selection's table of best values) is dropped where it is derived;
 - `sole`: `select` for a relation of one winner a group (`operators.sole`): `sent` has the best tuples themselves, and
@@ -117,6 +119,12 @@ _BODIES = {
     "first": ["if h in known or h in sent: continue", "out.append((h, {pair}))"],
     "direct": ["if h in known: continue", "known[h] = p = {pair}", "out.append((h, p))"],
     "seen": ["known[h] = p = {pair}", "out.append((h, p))"],
+    "routed": [
+        "w = owners[{route}]",
+        "if w != here: heads[w].append(h); pairs[w].append({pair}); continue",
+        "known[h] = p = {pair}",
+        "out.append((h, p))",
+    ],
     "select": [
         "best = sent.get({group})",
         "if best is not None and {dominated}: continue",
@@ -139,12 +147,18 @@ _BODIES = {
 _BARE = ("heads", "there")  # purposes for batches of bare tuples
 
 
-def forward(shape: Shape, side: str, purpose: str, annotated: bool = True) -> Callable[..., None]:
+_SEEN = ("seen", "routed")  # purposes that look before they make a head
+
+
+def forward(
+    shape: Shape, side: str, purpose: str, annotated: bool = True, route: tuple[int, ...] = ()
+) -> Callable[..., None]:
     """The kernel for a batch that arrives on `side` (`left` or `right`) of a join.
 
     Its parameters: `(batch, find, rows, known, sent, out)`; `find` is the `get` of the other side's index
     buckets and `rows` the other side's table. A batch holds pairs (tuple, annotation or weight), except for
-    `heads` and `there`, where it holds tuples. Where nothing is `annotated`, a new head gets 0.
+    `heads` and `there`, where it holds tuples. Where nothing is `annotated`, a new head gets 0. `route` are the columns
+    of the head that tell its owner, for `routed`.
 
     >>> shape = Shape(2, (1,), 2, (0,), (), (Col(0), Col(3)))       # h(x, y) :- l(x, z), r(z, y).
     >>> kernel, out = forward(shape, "right", "heads"), []
@@ -172,6 +186,8 @@ def forward(shape: Shape, side: str, purpose: str, annotated: bool = True) -> Ca
     early = [w for w in shape.where if all(mine(i) for i in columns(w))]
     late = [w for w in shape.where if w not in early]
     source.line(0, "def kernel(batch, find, rows, known, sent, out):")
+    if purpose == "routed":
+        source.line(1, "sent, owners, here, heads, pairs = sent")
     source.line(1, "for t in batch:" if purpose in _BARE else "for t, a in batch:")
     for c in sorted(used):
         source.line(2, f"d{c} = t[{c}]")
@@ -179,7 +195,7 @@ def forward(shape: Shape, side: str, purpose: str, annotated: bool = True) -> Ca
         source.line(2, f"if not {source.expression(w, column)}: continue")
     source.line(2, f"bucket = find({key_text([f'd{c}' for c in own_key])})")
     source.line(2, "if bucket is None: continue")
-    if purpose == "seen":
+    if purpose in _SEEN:
         carried = shape.carried(side)
         assert carried is not None
         rest = [shape.outputs[i] for i in range(len(shape.outputs)) if i not in carried]
@@ -189,13 +205,14 @@ def forward(shape: Shape, side: str, purpose: str, annotated: bool = True) -> Ca
     source.line(2, "for u, b in bucket.items():" if purpose == "weights" else "for u in bucket:")
     for w in late:
         source.line(3, f"if not {source.expression(w, column)}: continue")
-    if purpose == "seen":
+    if purpose in _SEEN:
         source.line(3, f"k = {key_text([source.expression(e, column) for e in rest])}")
         source.line(3, "if k in seen: continue")
         source.line(3, "seen.add(k)")
     source.line(3, f"h = {tuple_text([source.expression(e, column) for e in shape.outputs])}")
     left, right = ("a", "rows[u]") if here_left else ("rows[u]", "a")
     slots = shape.slots(left, right, "a * b", column, annotated)
+    slots["route"] = key_text([f"h[{c}]" for c in route])
     for text in _BODIES[purpose]:
         source.line(3, text.format(**slots))
     return source.compile("kernel")  # type: ignore[no-any-return]

@@ -34,8 +34,8 @@ class MinShip:
     def rows(self) -> dict[Tuple, Any]:
         return self.ledger.first
 
-    def arrive(self, derived: list[Derivation]) -> None:
-        """Take in derivations and queue what the mode ships."""
+    def arrive(self, derived: list[Derivation], destination: int = 0) -> None:
+        """Take in derivations of tuples that `destination` owns, and queue what the mode ships."""
         sent = self.ledger.first
         if self.selection is not None:
             known = [d for d in derived if d[0] in sent]

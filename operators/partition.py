@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 from zlib import crc32
 
-__all__ = ["Router", "stable_hash"]
+__all__ = ["Owners", "Router", "stable_hash"]
 
 Tuple = tuple[Any, ...]
 
@@ -36,6 +36,27 @@ def _spread(n: int) -> int:
     return (n * 0x9E3779B1 & 0xFFFFFFFF) >> 7
 
 
+class Owners(dict[Any, int]):
+    """Key of some columns -> number of the partition; whoever is not there yet is entered when looked up.
+
+    >>> owners = Owners((0,), 3); owners["a"] == owners["a"] == stable_hash("a") % 3
+    True
+    """
+
+    __slots__ = ("columns", "partitions")
+
+    def __init__(self, columns: tuple[int, ...], partitions: int) -> None:
+        super().__init__()
+        self.columns = columns
+        self.partitions = partitions
+
+    def __missing__(self, key: Any) -> int:
+        if len(self) > 100_000:  # a cache, not a table: keys come and go
+            self.clear()
+        owner = self[key] = stable_hash(key) % self.partitions if self.columns else 0
+        return owner
+
+
 class Router:
     """Tuple -> number of its partition, by the hash of some columns; no columns means partition 0.
 
@@ -43,23 +64,17 @@ class Router:
     (0, 0)
     """
 
-    __slots__ = ("_cache", "columns", "partitions")
+    __slots__ = ("columns", "owners", "partitions")
 
     def __init__(self, columns: tuple[int, ...], partitions: int) -> None:
         self.columns = columns
         self.partitions = partitions
-        self._cache: dict[Any, int] = {}
+        self.owners = Owners(columns, partitions)
 
     def __call__(self, t: Tuple) -> int:
         if self.partitions == 1 or not self.columns:
             return 0
-        key = t[self.columns[0]] if len(self.columns) == 1 else tuple([t[c] for c in self.columns])
-        owner = self._cache.get(key)
-        if owner is None:
-            if len(self._cache) > 100_000:  # a cache, not a table: keys come and go
-                self._cache.clear()
-            owner = self._cache[key] = stable_hash(key) % self.partitions
-        return owner
+        return self.owners[t[self.columns[0]] if len(self.columns) == 1 else tuple([t[c] for c in self.columns])]
 
     def split(self, entries: list[Any]) -> dict[int, list[Any]]:
         """Entries that begin with a tuple, by the partition of that.
@@ -72,12 +87,9 @@ class Router:
             for entry in entries:
                 parts.setdefault(self(entry[0]), []).append(entry)
             return parts
-        column, find = self.columns[0], self._cache.get
+        column, owners = self.columns[0], self.owners
         for entry in entries:
-            t = entry[0]
-            owner = find(t[column])
-            if owner is None:
-                owner = self(t)
+            owner = owners[entry[0][column]]
             share = parts.get(owner)
             if share is None:
                 parts[owner] = [entry]

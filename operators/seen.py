@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from operators.kernels import key_of
+from operators.source import filing
 
 __all__ = ["Seen"]
 
@@ -21,38 +22,44 @@ class Seen:
     question to the table itself would make each head first, and miss the processor's cache for each once the
     table is large (`bench/memory.py` compares a large view with a small one).
 
+    On one of several partitions it has, `beside` the table's own, the tuples that are on offer to others.
+
     >>> seen = Seen((1,), 2); seen.add([("a", "y"), ("b", "y")]); sorted(seen.groups["y"])
     ['a', 'b']
     >>> seen.remove([("a", "y"), ("b", "y")]); seen.groups
     {}
     """
 
-    __slots__ = ("carried", "groups", "key", "rest")
+    __slots__ = ("_file", "beside", "carried", "groups", "key", "rest")
 
-    def __init__(self, carried: tuple[int, ...], arity: int) -> None:
+    def __init__(self, carried: tuple[int, ...], arity: int, beside: Iterable[Tuple] = ()) -> None:
         self.carried = carried
+        others = tuple(c for c in range(arity) if c not in carried)
         self.key = key_of(carried)
-        self.rest = key_of(tuple(c for c in range(arity) if c not in carried))
+        self.rest = key_of(others)
         self.groups: dict[Any, set[Any]] = {}
+        self.beside = beside
+        self._file = filing(carried, others)
 
     def add(self, tuples: Iterable[Tuple]) -> None:
         """O(1) a tuple."""
-        for t in tuples:
-            self.groups.setdefault(self.key(t), set()).add(self.rest(t))
+        self._file(tuples, self.groups)
 
     def remove(self, tuples: Iterable[Tuple]) -> None:
         """O(1) a tuple. Removing a tuple that is not there changes nothing."""
+        key, rest, groups = self.key, self.rest, self.groups
+        find = groups.get
         for t in tuples:
-            k = self.key(t)
-            group = self.groups.get(k)
+            k = key(t)
+            group = find(k)
             if group is not None:
-                group.discard(self.rest(t))
+                group.discard(rest(t))
                 if not group:
-                    del self.groups[k]
+                    del groups[k]
 
     def check(self, rows: Iterable[Tuple]) -> None:
-        """Assert that it is about just these tuples."""
+        """Assert that it is about just these tuples, and those beside them."""
         expected: dict[Any, set[Any]] = {}
-        for t in rows:
+        for t in (*rows, *self.beside):
             expected.setdefault(self.key(t), set()).add(self.rest(t))
         assert {k: g for k, g in self.groups.items() if g} == expected, "a table and what is seen of it differ"

@@ -6,7 +6,7 @@ No text of a program enters it, and what is generated twice is compiled once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 from operators.expr import Col, Const, Expr
 
 __all__ = [
-    "HIGHEST", "LOWEST", "Source", "condition", "key_of", "key_text", "overflow", "row_function", "tuple_text",
+    "HIGHEST", "LOWEST", "Source", "condition", "filing", "key_of", "key_text", "overflow", "row_function",
+    "tuple_text",
 ]
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
@@ -91,6 +92,28 @@ def key_of(columns: Sequence[int]) -> Callable[[tuple[Any, ...]], Any]:
     source.line(0, "def key(t):")
     source.line(1, f"return {key_text([f't[{c}]' for c in columns])}")
     return source.compile("key")  # type: ignore[no-any-return]
+
+
+def filing(columns: Sequence[int], rest: Sequence[int] | None) -> Callable[[Iterable[tuple[Any, ...]], Any], None]:
+    """How tuples are sorted into groups by the key of some columns, written out.
+
+    A group is the set of the keys of the columns in `rest`; without `rest`, a dict that has the tuples in order.
+
+    >>> groups, buckets = {}, {}
+    >>> filing((1,), (0,))([("a", "b")], groups); filing((1,), None)([("a", "b")], buckets); groups, buckets
+    ({'b': {'a'}}, {'b': {('a', 'b'): None}})
+    """
+    key = key_text([f"t[{c}]" for c in columns])
+    entry = None if rest is None else key_text([f"t[{c}]" for c in rest])
+    source = Source()
+    source.line(0, "def file(tuples, groups):")
+    source.line(1, "find = groups.get")
+    source.line(1, "for t in tuples:")
+    source.line(2, f"k = {key}")
+    source.line(2, "group = find(k)")
+    source.line(2, f"if group is None: groups[k] = {'{t: None}' if entry is None else '{' + entry + '}'}")
+    source.line(2, f"else: {'group[t] = None' if entry is None else f'group.add({entry})'}")
+    return source.compile("file")  # type: ignore[no-any-return]
 
 
 def row_function(expr: Sequence[Expr]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:

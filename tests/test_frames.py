@@ -45,6 +45,10 @@ def bodies(kind: str, rows: list[Row]) -> list[Any]:
         return list(rows)
     if kind == "answer":
         return [(t, [1, 5, 2**40]) for t in rows]
+    if kind == "told":
+        return [[i, 5, 2**40] for i in range(len(rows))]
+    if kind == "pick":
+        return list(range(len(rows)))
     if kind == "insert":
         return [[t, a] for t in rows for a in ([1, 2], [[1, 0, 1, 2, 2, 1]])]
     return [[t, w] for t in rows for w in (1, -3)]
@@ -52,12 +56,14 @@ def bodies(kind: str, rows: list[Row]) -> list[Any]:
 
 def arrived(kind: str, body: list[Any]) -> list[Any]:
     """How a body looks on arrival: tuples are tuples, annotations are lists, the variables of an answer a tuple."""
-    if kind in BARE:
+    if kind in (*BARE, "pick"):
         return body
+    if kind == "told":
+        return [tuple(a) for a in body]
     return [(t, tuple(a) if kind == "answer" else a) for t, a in body]
 
 
-@pytest.mark.parametrize("kind", [*BARE, "answer", "insert", *WEIGHTED])
+@pytest.mark.parametrize("kind", [*BARE, "answer", "told", "pick", "insert", *WEIGHTED])
 def test_every_kind_survives(kind: str) -> None:
     for rows in ([], ROWS, [(nested(d), d) for d in range(3)]):
         body = bodies(kind, rows)
@@ -96,8 +102,8 @@ def test_no_kind_is_forgotten_here(monkeypatch: pytest.MonkeyPatch) -> None:
             run = Run(name, 1, links=12, partitions=4, **way)
             for _ in range(4):
                 run.step()
-    assert kinds >= {"death", "insert", "offer", "want", "answer", "put", "drop"}
-    assert kinds <= {"death", "answer", "insert", *BARE, *WEIGHTED}
+    assert kinds >= {"death", "insert", "offer", "pick", "told", "want", "answer", "put", "drop"}
+    assert kinds <= {"death", "answer", "insert", "pick", "told", *BARE, *WEIGHTED}
 
 
 WRONG: dict[str, tuple[str, Any]] = {
@@ -113,6 +119,9 @@ WRONG: dict[str, tuple[str, Any]] = {
     "a number for the tuple of a pair": ("insert", [[5, 1]]),
     "variables that are none": ("answer", [[["a"], ["b"]]]),
     "one variable for several": ("answer", [[["a"], 5]]),
+    "told what is none": ("told", [["b"]]),
+    "told a number": ("told", [5]),
+    "places that are none": ("pick", ["x"]),
     "deaths of strings": ("death", ["x"]),
     "deaths of tuples": ("death", [[1]]),
     "a map for a body": ("put", {}),
@@ -157,7 +166,7 @@ def test_what_is_no_frame_is_refused(frame: bytes) -> None:
 def test_garbage_is_refused_or_harmless() -> None:
     """Frames with bytes changed, cut off or put in, and noise: an error of one kind, or a message of the right form."""
     rng = random.Random(1)
-    frames = [encode(1, kind, 2, bodies(kind, ROWS)) for kind in (*BARE, "answer", "insert", "count")]
+    frames = [encode(1, kind, 2, bodies(kind, ROWS)) for kind in (*BARE, "answer", "told", "pick", "insert", "count")]
     frames.append(encode(0, "death", 0, list(range(200))))
     refused = 0
     for _ in range(6000):
@@ -180,7 +189,9 @@ def test_garbage_is_refused_or_harmless() -> None:
             continue
         assert type(stratum) is int and type(kind) is str and type(target) is int and type(body) is list
         for entry in body:
-            assert type(entry) is int if kind == "death" else type(entry) is tuple
-            if kind not in BARE and kind != "death":
+            assert type(entry) is int if kind in ("death", "pick") else type(entry) is tuple
+            if kind == "told":
+                assert all(type(v) is int for v in entry)
+            elif kind not in (*BARE, "death", "pick"):
                 assert len(entry) == 2 and type(entry[0]) is tuple
     assert 1000 < refused < 6000

@@ -15,6 +15,8 @@ from operators.expr import Apply, Col, Const, Expr
 from operators.finders import finder
 from operators.index import Index
 from operators.kernels import Shape, forward, key_of, mapper, parents
+from operators.offers import Desk
+from operators.partition import Router
 from operators.seen import Seen
 from operators.zset import ZTable
 
@@ -132,14 +134,15 @@ class Bench:
         return index.find
 
     def run(
-        self, side: str, purpose: str, known: Any = None, sent: Any = None, out: Any = None, annotated: bool = True
+        self, side: str, purpose: str, known: Any = None, sent: Any = None, out: Any = None, annotated: bool = True,
+        route: tuple[int, ...] = (),
     ) -> Any:
         """The batch is one whole side, and the other side is what was there before."""
         other, key = ("right", self.shape.right_key) if side == "left" else ("left", self.shape.left_key)
         bare = purpose in ("heads", "there")
         batch: list[Any] = self.tables[side] if bare else list(self.rows[side].items())
         out = [] if out is None else out
-        kernel = forward(self.shape, side, purpose, annotated)
+        kernel = forward(self.shape, side, purpose, annotated, route)
         kernel(batch, self.index(other, key), self.rows[other], known, sent, out)
         return out
 
@@ -238,6 +241,38 @@ def test_seen_is_direct_with_a_look_before(problem: tuple[Shape, list[Row], list
         assert {h for h, _ in out} == set(heads) - before.keys() and len(out) == len({h for h, _ in out})
         assert all((h, p) in bench.pairs and table[h] is p for h, p in out)
         seen.check(table)
+
+
+@quick
+@given(problems(), st.integers(1, 3), st.integers(0, 2))
+def test_routed_is_seen_with_a_desk_for_what_others_own(
+    problem: tuple[Shape, list[Row], list[Row]], partitions: int, here: int
+) -> None:
+    bench = Bench(*problem)
+    shape, here = bench.shape, here % partitions
+    heads = [h for h, _, _ in bench.matches]
+    arity = len(shape.outputs)
+    for side in SIDES:
+        carried = shape.carried(side)
+        if carried is None:
+            continue
+        for route in ((), (0,), tuple(range(arity))[::-1]):
+            router = Router(route, partitions)
+            desk = Desk(router.owners, here)
+            known = some(heads, 2)
+            table: dict[Row, Any] = {h: "known" for h in known if router(h) == here}
+            offered = {h for h in known if router(h) != here}
+            before = {*table, *offered}
+            seen = Seen(carried, arity, offered)
+            seen.add(before)
+            out = bench.run(side, "routed", table, (seen.groups, *desk.parts), route=route)
+            assert all(router(h) == here and (h, p) in bench.pairs and table[h] is p for h, p in out)
+            left = [(w, h, p) for w, lined, pairs in desk.take() for h, p in zip(lined, pairs, strict=True)]
+            assert all(router(h) == w != here and (h, p) in bench.pairs for w, h, p in left)
+            new = [h for h, _ in out] + [h for _, h, _ in left]
+            assert len(new) == len(set(new)) and set(new) == set(heads) - before
+            offered |= {h for _, h, _ in left}
+            seen.check(table)
 
 
 @quick

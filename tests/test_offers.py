@@ -15,9 +15,10 @@ from livelog.runtime.absorption import Absorption
 from livelog.runtime.frames import decode, encode
 from operators.join import Rule
 from operators.ledger import ledger
-from operators.offers import Offering, Offers
-from operators.partition import Router
+from operators.offers import Desk, Offering, Offers
+from operators.partition import Owners, Router
 from operators.provenance import Provenance
+from operators.seen import Seen
 from tests.cases import program_of
 from tests.runs import Run
 
@@ -56,10 +57,13 @@ def test_derivations_are_at_hand_for_one_transaction() -> None:
     """Nothing is kept for an offer but that it was made."""
     ship = offering()
     ship.arrive([(A, (1,)), (A, (2,))])
-    assert set(ship.fresh) == {A} and ship.fresh[A] in ((1,), (2,))
+    ship.arrive([(B, (3,)), (A, (4,))])
+    ship.arrive([(C, (5,))])
+    tuples, derivations = ship.picked(0, [0, 2])
+    assert tuples == [A, C] and derivations in ([(1,), (5,)], [(2,), (5,)])
     ship.take()
     ship.close()
-    assert not ship.fresh and A in ship.rows and not ship.ledger.first
+    assert not ship.posted and A in ship.rows and not ship.ledger.first
     ship.clear()
     assert not ship.rows and ship.stats()["shipped"] == 0
 
@@ -71,18 +75,60 @@ def test_a_sender_with_something_to_ship_is_not_at_rest() -> None:
         ship.check()
 
 
+def test_places_are_counted_by_destination() -> None:
+    ship = offering()
+    ship.arrive([(A, (1,))], 3)
+    ship.arrive([(B, (2,))], 5)
+    ship.arrive([(C, (3,))], 3)
+    assert ship.picked(3, [1]) == ([C], [(3,)]) and ship.picked(5, [0]) == ([B], [(2,)])
+
+
+def test_what_lies_on_the_desk_is_offered() -> None:
+    ship = offering()
+    ship.seen, ship.desk = Seen((0,), 1, ship.offered), Desk(Owners((0,), 3), 1)
+    _, here, heads, annotations = ship.desk.parts
+    heads[2] += [A, B]
+    annotations[2] += [(1,), (2,)]
+    ship.seen.add([A, B])
+    assert here == 1 and list(ship.collect()) == [(2, [A, B])] and not list(ship.collect())
+    ship.arrive([(B, (4,)), (C, (3,))], 2)
+    assert list(ship.take()) == [C] and ship.picked(2, [1, 1]) == ([B, C], [(2,), (3,)])
+    ship.withdraw([A])
+    ship.seen.check(())
+    assert set(ship.seen.groups) == {"b", "c"}
+
+
 # --- the owner's side ----------------------------------------------------------------------------------------
 
 
 def test_who_is_asked() -> None:
     offers = Offers()
-    assert offers.offered(3, [A, B, C], known={B}) == [A, C], "not for what is there already"
-    assert offers.offered(1, [A, B], known={B}) == [], "nor for what somebody was asked for"
+    assert offers.offered(3, [A, B, C], known={B})[0] == [A, C], "not for what is there already"
+    assert offers.offered(1, [A, B], known={B})[0] == [], "nor for what somebody was asked for"
     offers.answered(3, [(A, (7,)), (C, (8,))])
     offers.check({A, B, C})
     assert offers.lost([B]) in ({1: [B]}, {3: [B]}), "whoever offers it"
     assert offers.lost([B]) == {}, "one at a time"
     assert offers.lost([("z",)]) == {}, "nobody offers that"
+
+
+def test_what_was_offered_is_asked_for_by_its_place() -> None:
+    offers = Offers()
+    assert offers.offered(3, [A, B, C], known={B}) == ([A, C], [0, 2])
+    assert offers.offered(1, [B, ("d",)], known={B}) == ([("d",)], [1])
+    assert offers.offered(3, [("e",), ("f",)], known={("e",)}) == ([("f",)], [4]), "of all that it has offered"
+    assert offers.told(3, [(7,), (8,)]) == [(A, (7,)), (C, (8,))], "in the order of asking"
+    assert offers.told(3, []) == [], "it will answer otherwise"
+    offers.answered(3, [(A, (7,)), (C, (8,)), (("f",), (9,))])
+    with pytest.raises(AssertionError, match="outstanding"):
+        offers.check({A, B, C, ("d",), ("e",), ("f",)})
+    with pytest.raises(AssertionError, match="has not told"):
+        offers.close()
+    assert offers.told(1, [(9,)]) == [(("d",), (9,))]
+    offers.answered(1, [(("d",), (9,))])
+    offers.check({A, B, C, ("d",), ("e",), ("f",)})
+    offers.close()
+    assert offers.offered(3, [("g",)], known=())[1] == [0], "in this transaction"
 
 
 def test_many_are_asked_for_at_once() -> None:
@@ -94,7 +140,7 @@ def test_many_are_asked_for_at_once() -> None:
 
 def test_after_a_refusal_all_others_are_asked() -> None:
     offers = Offers()
-    assert offers.offered(1, [A, B], known=()) == [A, B]
+    assert offers.offered(1, [A, B], known=())[0] == [A, B]
     offers.offered(2, [A], known=())
     offers.offered(3, [A, B, C], known={C})
     offers.answered(1, [(B, (7,))])
@@ -123,7 +169,7 @@ def test_an_answer_that_comes_as_well() -> None:
 def test_a_refusal_of_what_has_come_otherwise() -> None:
     """It was derived at home while somebody was asked: nobody is asked further, and the other offer stands."""
     offers = Offers()
-    assert offers.offered(1, [A], known=()) == [A]
+    assert offers.offered(1, [A], known=())[0] == [A]
     offers.offered(2, [A], known={A})
     assert offers.refused(1, [A], known={A}) == {}
     offers.check({A})
@@ -134,7 +180,7 @@ def test_an_offer_may_be_made_again() -> None:
     offers = Offers()
     offers.offered(1, [A], known=())
     assert offers.refused(1, [A], known=()) == {}
-    assert offers.offered(1, [A], known=()) == [A]
+    assert offers.offered(1, [A], known=())[0] == [A]
     offers.answered(1, [(A, (1,))])
     assert offers.lost([A]) == {1: [A]}
 
@@ -171,7 +217,7 @@ class Market:
         self.alive: dict[int, tuple[int, Row]] = {}
         self.offers, self.rows = Offers(), {}
         self.next = 0
-        self.asked_again = self.refusals = 0
+        self.asked_again = self.refusals = self.told = 0
 
     def send(self, source: int, destination: int, kind: str, what: Any) -> None:
         self.channels.setdefault((source, destination), deque()).append((kind, what))
@@ -209,32 +255,47 @@ class Market:
                     del self.rows[t]
                 self.want(self.offers.lost(gone))
         elif kind == "offer":
-            want = self.offers.offered(source, what, self.rows)
-            if want:
-                self.want({source: want})
+            _, places = self.offers.offered(source, what, self.rows)
+            if places:
+                self.send(0, source, "pick", places)
+        elif kind == "pick":
+            tuples, derivations = self.ships[here].picked(0, what)
+            told = self.dead[here].isdisjoint(derivations)
+            self.told += told
+            self.send(here, 0, "told", derivations if told else [])
+            if not told:
+                self.answer(here, "want", tuples)
         elif kind in ("want", "wish"):
-            found = [(t, min(self.can[here][t])) for t in what if self.can[here].get(t)]
-            none = [t for t in what if not self.can[here].get(t)]
-            self.ships[here].withdraw(none)
-            if found:
-                self.send(here, 0, "answer", found)
-            if none and kind == "want":
-                self.send(here, 0, "none", none)
-        elif kind == "answer":
-            self.offers.answered(source, what)
-            late = [t for t, number in what if number in self.dead[0] and t not in self.rows]
-            self.asked_again += len(late)
-            for t, number in what:
-                if number not in self.dead[0]:
-                    self.rows.setdefault(t, number)
-            again = self.offers.lost(late)
-            for s in again:
-                for number in sorted(self.dead[0]):
-                    self.send(0, s, "death", number)
-            self.want(again)
+            self.answer(here, kind, what)
+        elif kind in ("answer", "told"):
+            if kind == "told":
+                what = self.offers.told(source, what)
+            self.answered(source, what)
         else:
             self.refusals += len(what)
             self.want(self.offers.refused(source, what, self.rows), "wish")
+
+    def answer(self, here: int, kind: str, what: list[Row]) -> None:
+        found = [(t, min(self.can[here][t])) for t in what if self.can[here].get(t)]
+        none = [t for t in what if not self.can[here].get(t)]
+        self.ships[here].withdraw(none)
+        if found:
+            self.send(here, 0, "answer", found)
+        if none and kind == "want":
+            self.send(here, 0, "none", none)
+
+    def answered(self, source: int, what: list[Any]) -> None:
+        self.offers.answered(source, what)
+        late = [t for t, number in what if number in self.dead[0] and t not in self.rows]
+        self.asked_again += len(late)
+        for t, number in what:
+            if number not in self.dead[0]:
+                self.rows.setdefault(t, number)
+        again = self.offers.lost(late)
+        for s in again:
+            for number in sorted(self.dead[0]):
+                self.send(0, s, "death", number)
+        self.want(again)
 
     @property
     def busy(self) -> bool:
@@ -275,7 +336,7 @@ def test_the_owner_has_what_somebody_can_derive(seed: int) -> None:
     market.verify()
     assert not market.rows and not any(market.offers.by.values()), "no offer outlives what it was about"
     assert not any(ship.rows for ship in market.ships.values())
-    assert market.refusals > 0
+    assert market.refusals > 0 and market.told > 0
 
 
 def test_answers_come_too_late_there() -> None:
@@ -514,7 +575,7 @@ def test_a_stale_offer_costs_nothing_until_it_is_needed(monkeypatch: pytest.Monk
     sources = [(key(p), x) for p in (1, 2, 3)]
     with livelog.open(program_of(SOURCES), partitions=PARTITIONS) as session:
         change(session, ("insert", "a", sources[0]))
-        assert traffic.look() == {"offer": 1, "want": 1, "answer": 1}
+        assert traffic.look() == {"offer": 1, "pick": 1, "told": 1}
         change(session, ("insert", "a", sources[1]), ("insert", "a", sources[2]))
         assert traffic.look() == {"offer": 2}, "the owner has a derivation"
         for row in sources[1:]:
@@ -525,7 +586,7 @@ def test_a_stale_offer_costs_nothing_until_it_is_needed(monkeypatch: pytest.Monk
         assert traffic.look() == {"want": 1, "none": 1, "wish": 2}, "now everybody is asked, and withdraws"
         assert not any(known or offered for *_, known, offered in on_offer(session))
         assert change(session, ("insert", "a", sources[2])).inserted == [(x,)]
-        assert traffic.look() == {"offer": 1, "want": 1, "answer": 1}
+        assert traffic.look() == {"offer": 1, "pick": 1, "told": 1}
         session.check()
 
 
@@ -605,7 +666,10 @@ def test_offers_that_cross_a_question() -> None:
 
 
 def test_the_messages_are_what_they_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offers, wants and refusals are bare tuples; an answer says how, with the variables of one derivation."""
+    """Offers, wants and refusals are bare tuples; an answer says how, with the variables of one derivation.
+
+    To an offer places are returned, and then derivations alone.
+    """
     frames: list[bytes] = []
     monkeypatch.setattr(local, "encode", lambda *message: frames.append(encode(*message)) or frames[-1])
     run = Run("pairs", 2, links=14, partitions=4)
@@ -622,4 +686,8 @@ def test_the_messages_are_what_they_are_called(monkeypatch: pytest.MonkeyPatch) 
             elif kind == "answer":
                 assert len(row[0]) == 2 and row[1] and all(type(v) is int for v in row[1])
                 assert len(set(row[1])) == len(row[1])
-    assert all(kinds[kind] for kind in ("offer", "want", "wish", "answer", "none"))
+            elif kind == "told":
+                assert row and all(type(v) is int for v in row) and len(set(row)) == len(row)
+            elif kind == "pick":
+                assert type(row) is int
+    assert all(kinds[kind] for kind in ("offer", "pick", "told", "want", "wish", "answer", "none"))

@@ -13,6 +13,7 @@ import livelog
 from livelog.runtime import local
 from livelog.runtime.component import Component
 from livelog.runtime.frames import decode, encode
+from operators.offers import Offers
 from operators.provenance import Provenance
 from tests.runs import PROGRAMS, REACHABLE, SHIPS, WAYS, Run
 
@@ -83,7 +84,7 @@ def test_what_is_at_home_is_not_shipped(way: str, told: set[str], monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("way", "kind"), [("absorption-demand", "answer"), ("absorption-lazy", "insert"), ("dred", "put")]
+    ("way", "kind"), [("absorption-demand", "offer"), ("absorption-lazy", "insert"), ("dred", "put")]
 )
 def test_a_join_at_home_ships_heads_only(way: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`link` lies where `reachable` wants it: links never travel, and no copy of them is kept."""
@@ -101,7 +102,7 @@ def test_a_join_at_home_ships_heads_only(way: str, kind: str, monkeypatch: pytes
     for frame in traffic.frames:
         _, told, _, rows = decode(frame)
         if told == kind:
-            heads.update(rows if kind == "put" else [t for t, _ in rows])
+            heads.update([t for t, _ in rows] if kind == "insert" else rows)
     assert heads and set(heads) <= set(session["reachable"])
     assert max(heads.values()) == 1, "each tuple has one sender here, and is shipped once"
 
@@ -116,16 +117,28 @@ def test_how_much_is_shipped_on_a_load() -> None:
 
 @pytest.mark.parametrize("name", ["reachable", "pairs"])
 def test_of_many_who_can_derive_a_tuple_one_tells_how(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a load in demand mode a tuple may be offered by several partitions, and is answered by one."""
+    """On a load in demand mode a tuple may be offered by several partitions, and one is asked for it, and tells."""
     traffic = Traffic(monkeypatch)
+    asked: Counter[Any] = Counter()
+    offered = Offers.offered
+
+    def spy(self: Offers, *arguments: Any) -> Any:
+        want, places = offered(self, *arguments)
+        asked.update(want)
+        return want, places
+
+    monkeypatch.setattr(Offers, "offered", spy)
     Run(name, 3, links=20, partitions=5)
-    told: dict[str, Counter[Any]] = {"offer": Counter(), "want": Counter(), "answer": Counter()}
+    offers: Counter[Any] = Counter()
+    rows_of: Counter[str] = Counter()
     for frame in traffic.frames:
         _, kind, _, rows = decode(frame)
-        if kind in told:
-            told[kind].update([t for t, _ in rows] if kind == "answer" else rows)
-    assert max(told["offer"].values()) > 1
-    assert told["want"] == told["answer"] and max(told["want"].values()) == 1
+        rows_of[kind] += len(rows)
+        if kind == "offer":
+            offers.update(rows)
+    assert max(offers.values()) > 1
+    assert max(asked.values()) == 1 and len(asked) == rows_of["pick"] == rows_of["told"]
+    assert not rows_of["want"] and not rows_of["answer"]
     assert "none" not in traffic.kinds()
 
 

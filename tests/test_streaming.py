@@ -20,12 +20,12 @@ pytestmark = pytest.mark.xdist_group("spark")
 PROGRAM = """
 .decl link(src: symbol, dst: symbol, cost: number)
 .decl price(item: symbol, amount: float) key(item)
-.decl count(n: number) bag
+.decl coin(n: number) bag
 reachable(x, y) :- link(x, y, _).
 reachable(x, y) :- link(x, z, _), reachable(z, y).
 inverse(i, y) :- price(i, a), y = 12 / (a - 7).
 cheap(i) :- price(i, a), a < 5.
-total(sum<n>) :- count(n).
+total(sum<n>) :- coin(n).
 """
 LINKS = "op string, src string, dst string, cost long"
 
@@ -166,7 +166,7 @@ def test_a_micro_batch_that_spark_runs_again_is_not_applied_again(
     files, checkpoint = folder("n long"), tmp_path / "checkpoint"
     files.put({"n": 1}, {"n": 10})
     files.put({"n": 100})
-    drain(session.stream(files.stream, checkpoint, relation="count"))
+    drain(session.stream(files.stream, checkpoint, relation="coin"))
     assert list(session["total"]) == [(111,)]
     commits = sorted(path for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
     assert [path.name for path in commits] == ["0", "1"]
@@ -175,11 +175,11 @@ def test_a_micro_batch_that_spark_runs_again_is_not_applied_again(
             monkeypatch.setattr(streaming, "SMALL", 0)
         commits[-1].unlink()
         (checkpoint / "commits" / ".1.crc").unlink()
-        drain(session.stream(files.stream, checkpoint, relation="count"))
+        drain(session.stream(files.stream, checkpoint, relation="coin"))
         assert list(session["total"]) == [(111,)]
     files.put({"n": 1000})
     files.put({"n": 10000})
-    drain(session.stream(files.stream, checkpoint, relation="count"))
+    drain(session.stream(files.stream, checkpoint, relation="coin"))
     assert list(session["total"]) == [(11111,)]
 
 
@@ -199,7 +199,7 @@ def test_batches_are_remembered_across_sessions(spark: Any, folder: Any, tmp_pat
     files, checkpoint = folder("n long"), tmp_path / "checkpoint"
     runtime = livelog.Spark(spark, partitions=1, checkpoint=tmp_path / "session")
     files.put({"n": 5})
-    program = datalog.parse(".decl count(n: number) bag\ntotal(sum<n>) :- count(n).")
+    program = datalog.parse(".decl coin(n: number) bag\ntotal(sum<n>) :- coin(n).")
     with livelog.open(program, runtime=runtime) as first:
         drain(first.stream(files.stream, checkpoint))
         first.checkpoint()
@@ -261,14 +261,14 @@ def test_bad_rows_stop_the_query(
             files.stream.filter("op = 'insert'").selectExpr("'nope' op", "'+' x", "src", "dst", "cost"),
             tmp_path / "five", relation_column="op", op_column="x",
         )  # fmt: skip
-        assert "no relation `nope` to update (base relations: count, link, price)" in fails(query)
+        assert "no relation `nope` to update (base relations: coin, link, price)" in fails(query)
     assert of(session, "link", "b") == []
 
 
 @pytest.mark.parametrize(
     ("schema", "options", "sentence"),
     [
-        (LINKS, {}, r"say which relation the rows go to.*\(base relations: count, link, price\)"),
+        (LINKS, {}, r"say which relation the rows go to.*\(base relations: coin, link, price\)"),
         (LINKS, {"relation": "nope"}, "no relation `nope` to update"),
         (LINKS, {"relation": "reachable"}, "`reachable` is a view"),
         (LINKS, {"relation": "link", "mode": "replace"}, "unknown mode 'replace': it is one of append, upsert, c"),
@@ -289,7 +289,7 @@ def test_what_can_be_known_at_once_is_said_at_once(
 
 def test_a_stream_is_needed_and_a_session_over_spark(spark: Any, session: Any, folder: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match="this DataFrame is not a stream"):
-        session.stream(spark.range(3), tmp_path / "checkpoint", relation="count")
+        session.stream(spark.range(3), tmp_path / "checkpoint", relation="coin")
     with livelog.open(datalog.parse(PROGRAM)) as local, pytest.raises(UsageProblem, match="needs a session over Spark"):
         local.stream(folder(LINKS).stream, tmp_path / "checkpoint", relation="link")
 

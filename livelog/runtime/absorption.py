@@ -15,7 +15,7 @@ from livelog.runtime.network import Wiring
 from operators.fixpoint import Fixpoint
 from operators.ledger import Derivation
 from operators.offers import Offering
-from operators.provenance import Annotation, Diagram, cube
+from operators.provenance import Annotation, Diagram, cube, cubes
 
 __all__ = ["Absorption"]
 
@@ -50,9 +50,16 @@ class Absorption(Component):
         elif kind == "answer":
             self._new += len(self._answered(source, target, rows))
         elif kind == "offer":
-            want = self.offers[target].offered(source, rows, self.tables[target].rows)
+            # where something died, the sender has to look what its offers rest on
+            want, places = self.offers[target].offered(source, rows, self.tables[target].rows, not self.dead)
             if want:
-                self.send(source, "want", target, want)
+                self.send(source, *(("want", target, want) if self.dead else ("pick", target, places)))
+        elif kind == "pick":
+            self._picked(source, target, rows)
+        elif kind == "told":
+            derived = self.offers[target].told(source, rows)
+            if derived:
+                self._new += len(self._answered(source, target, derived))
         elif kind in ("want", "wish"):
             self._answer(source, target, rows, reply=kind == "want")
         elif kind == "none":
@@ -71,23 +78,24 @@ class Absorption(Component):
         for destination, tuples in wanted.items():
             self.send(destination, kind, number, tuples)
 
+    def _picked(self, asking: int, number: int, places: list[int]) -> None:
+        """Ship the derivations behind offers that were just made."""
+        ship = self.ships[self.tables[number].name]
+        assert isinstance(ship, Offering)
+        tuples, derivations = ship.picked(asking, places)
+        if self.dead:  # they may rest on that
+            self.send(asking, "told", number, [])
+            self._answer(asking, number, tuples, reply=True)
+        else:  # whatever was derived in this transaction still stands
+            self.send(asking, "told", number, cubes(derivations))
+
     def _answer(self, asking: int, number: int, tuples: list[Tuple], reply: bool) -> None:
         """Ship a derivation of each of these tuples, or say, if a `reply` is expected, that there is none."""
         name = self.tables[number].name
         ship = self.ships[name]
         assert isinstance(ship, Offering)
         found: list[Derivation] = []
-        if not self.dead and ship.fresh:  # whatever was derived in this transaction still stands
-            fresh, others = ship.fresh.get, []
-            for t in tuples:
-                a = fresh(t)
-                if a is None:
-                    others.append(t)
-                else:
-                    found.append((t, cube(a)))
-            tuples = others
-        if tuples:
-            self.catch_up()
+        self.catch_up()
         for rule in self.rules[name]:
             if not tuples:
                 break
@@ -118,6 +126,8 @@ class Absorption(Component):
     def close(self) -> None:
         self.provenance.release(self.dead)
         self.dead = set()
+        for offers in self.offers.values():
+            offers.close()
 
     def introduce(self, name: str, tuples: list[Tuple]) -> None:
         """Give each tuple a variable of its own and let it in."""

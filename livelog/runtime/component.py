@@ -257,20 +257,26 @@ class Component:
         self, rule: PipelinedHashJoin | Projection, derived: list[Derivation], filled: bool = False
     ) -> None:
         """Send derivations to the table of their head, here or elsewhere."""
-        if not derived:
+        table, ship = self.home[rule.head], self.ships.get(rule.head)
+        on = derived
+        if filled and isinstance(ship, Offering):  # the kernel has sorted them, and entered what stays
+            if derived:
+                table.enter(derived, filled)
+            for destination, offered in ship.collect():
+                self._post(rule.head, destination, offered)
+                rule.derived += len(offered)
+        elif not derived:
             return
-        table = self.home[rule.head]
-        if rule.purpose == "direct":
+        elif rule.purpose == "direct":
             table.enter(derived, filled)
-            on = derived
         elif self.partitions == 1:
             on = table.arrive(derived)
         else:
             parts = self.routers[rule.head].split(derived)
             on = table.arrive(parts.pop(self.partition, []))
             for destination, away in parts.items():
-                ship = self.ships[rule.head]
-                ship.arrive(away)
+                assert ship is not None
+                ship.arrive(away, destination)
                 self._post(rule.head, destination, ship.take())
                 rule.derived += len(away)
         rule.derived += len(on)

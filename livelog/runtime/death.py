@@ -170,7 +170,10 @@ class Mourning:
                     break
                 found, lost = rule.find(lost)
                 holder.ledger.first.update(found)
-                holder.enter(found)
+                if isinstance(holder, Fixpoint):
+                    holder.enter(found, filled=True)  # nothing has been swept yet
+                else:
+                    holder.enter(found)
             if lost:
                 c.seek(c.number_of[id(holder)], lost)
 

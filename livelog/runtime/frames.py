@@ -1,8 +1,8 @@
 """Frames: what partitions send each other, as bytes.
 
 A frame is msgpack: (stratum, kind, target, body). The body's form depends on the kind: `death` is a list of
-variables, some kinds are lists of tuples, everything else is a list of (tuple, annotation or weight). Nothing is ever
-unpickled.
+variables, `pick` of numbers, `told` of lists of variables, some kinds are lists of tuples, everything else is a list of
+(tuple, annotation or weight). Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ _FORMS: dict[str, Any] = {
     "death": list[int],
     **dict.fromkeys(("put", "drop", "offer", "want", "wish", "none"), _list(_tuple)),
     "answer": _list(_pair(_tuple, tuple[int, ...])),
+    "pick": list[int],
+    "told": list[tuple[int, ...]],
     **dict.fromkeys(("edges", "cut", "shift", "need", "proven", "vouch", "release", "keep"), _list(_tuple)),
 }
 """By kind, what a body looks like. On the way a kind is its position here."""

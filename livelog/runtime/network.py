@@ -16,8 +16,8 @@ from operators.kernels import Shape
 from operators.ledger import Derivation, Ledger, ledger
 from operators.lookup import Lookup
 from operators.minship import MinShip
-from operators.offers import Offering, Offers
-from operators.partition import Router
+from operators.offers import Desk, Offering, Offers
+from operators.partition import Owners, Router
 from operators.provenance import Provenance
 from operators.seen import Seen
 from operators.sole import Sole
@@ -120,7 +120,9 @@ class Network:
 
     def _use_seen(self, name: str, rules: list[PipelinedHashJoin | Projection]) -> None:
         """Where a recursive step carries columns over, let it look before it makes a head."""
-        joins = [r for r in rules if isinstance(r, PipelinedHashJoin) and r.purpose == "direct"]
+        ship = self.ships.get(name)
+        purpose = "first" if isinstance(ship, Offering) else "direct"
+        joins = [r for r in rules if isinstance(r, PipelinedHashJoin) and r.purpose == purpose]
         steps = [
             r.shape.carried(side)
             for r in joins
@@ -129,9 +131,13 @@ class Network:
         ]
         carried = next((c for c in steps if c is not None), None)
         if carried is not None:
-            seen = self.home[name].seen = Seen(carried, self.plan.relations[name].arity)
+            relation = self.plan.relations[name]
+            seen = self.home[name].seen = Seen(carried, relation.arity)
+            if isinstance(ship, Offering):
+                ship.seen, seen.beside = seen, ship.offered
+                ship.desk = Desk(Owners(relation.partition, self.partitions), self.provenance.partition)
             for r in joins:
-                r.use_seen(seen)
+                r.use_seen(seen, ship.desk if isinstance(ship, Offering) else None)
 
     def _table(self, relation: str, at: Placement) -> int:
         """The number of the table of a relation at a placement, made on first request."""
