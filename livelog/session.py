@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -163,6 +164,8 @@ class Session:
             known = f"has the ship modes {', '.join(modes)}" if modes else "has no ship modes"
             raise UsageProblem(f"the strategy {strategy!r} {known}, not {ship!r}")
         if spark is not None:
+            if not isinstance(spark, Spark):
+                raise UsageProblem(f"runtime= takes livelog.Spark(spark, ...), not {type(spark).__name__}")
             if partitions not in (1, spark.partitions):
                 raise UsageProblem(f"the runtime has {spark.partitions} partitions, and `partitions` is {partitions}")
             partitions = spark.partitions
@@ -234,7 +237,9 @@ class Session:
             name=source.name, program=source.text, constants=dict(self.program.constants), strategy=self.strategy,
             ship=self.ship, limit=self._limit, select=self._select, partitions=self.partitions, script=script,
         )  # fmt: skip
-        return SparkRuntime(self.plan, method, self._limit, sizes, spark, description, data)
+        runtime = SparkRuntime(self.plan, method, self._limit, sizes, spark, description, data)
+        weakref.finalize(self, runtime.close)  # for those who forget to close a session: its slots are others' again
+        return runtime
 
     def _hashed(self, name: str, frame: Any, sign: str = "+") -> Any:
         """A DataFrame's rows, divided among the owners."""

@@ -18,7 +18,11 @@ class RuleFailure(OperatorError):
     """A function or an operator of a rule raised: division by zero, overflow, a user's own function."""
 
     def __init__(self, rule: str, row: tuple[Any, ...] | None, cause: BaseException) -> None:
-        super().__init__(str(cause) or type(cause).__name__, rule)
+        try:
+            text = str(cause)
+        except Exception:  # a class of the user's
+            text = ""
+        super().__init__(text or type(cause).__name__, rule)
         self.row = row
         self.cause = cause
 

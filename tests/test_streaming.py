@@ -183,6 +183,23 @@ def test_a_micro_batch_that_spark_runs_again_is_not_applied_again(
     assert list(session["total"]) == [(11111,)]
 
 
+def test_a_query_that_is_stopped_anywhere_goes_on_from_there(spark: Any, session: Any, tmp_path: Path) -> None:
+    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 7).load()
+    coins = rate.selectExpr("value + 1000000 n")
+    for _ in range(3):
+        query = session.stream(coins, tmp_path / "checkpoint", relation="coin")
+        seen = len(session["coin"])
+        while len(session["coin"]) < seen + 14 and query.isActive:
+            query.awaitTermination(0.05)
+        query.stop()
+        assert query.exception() is None
+    [(total,)] = session["total"]
+    values = [n for (n,) in session["coin"] if n >= 1_000_000]
+    assert values == [1_000_000 + i for i in range(len(values))]
+    assert len(values) >= 42
+    assert total == sum(values) + sum(n for (n,) in session["coin"] if n < 1_000_000)
+
+
 def test_a_new_checkpoint_is_another_query(session: Any, folder: Any, tmp_path: Path) -> None:
     """Its batches start from zero again, and are not mistaken for those of the one before."""
     files = folder(LINKS)
@@ -190,7 +207,11 @@ def test_a_new_checkpoint_is_another_query(session: Any, folder: Any, tmp_path: 
     drain(session.stream(files.stream, tmp_path / "one", relation="link"))
     with session.transaction() as tx:
         tx.delete("link", ("na", "nb", 1))
-    drain(session.stream(files.stream, tmp_path / "two", relation="link"))
+    query = session.stream(
+        files.stream, tmp_path / "two", relation="link", query_name="two", trigger={"availableNow": True}
+    )
+    assert query.name == "two"
+    assert query.awaitTermination(120)
     assert of(session, "link", "n") == [("na", "nb", 1)]
 
 

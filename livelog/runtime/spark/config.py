@@ -35,6 +35,10 @@ class Spark:
     patience: float = 120.0
 
     def __post_init__(self) -> None:
+        if not hasattr(self.spark, "sparkContext"):
+            raise UsageProblem(f"livelog.Spark takes a SparkSession, not {self.spark!r}")
+        if type(self.partitions) is not int:
+            raise UsageProblem(f"the number of partitions must be an integer, not {self.partitions!r}")
         if self.partitions < 1:
             raise UsageProblem(f"a session needs at least one partition, not {self.partitions}")
         if self.checkpoint_every < 1:

@@ -44,6 +44,7 @@ class Partition:
         self._layout = Layout(Path(directory))
         self._input = rows
         self._held: dict[int, Sequence[Any]] = {}
+        self._fitting: dict[int, int] = {}  # how many of its rows fit into a page, about
         self._count = 0
         self._stash: list[Operation] = []
         self._changes: dict[str, Sides] = {}
@@ -168,16 +169,19 @@ class Partition:
     def page(self, held: int, start: int) -> bytes:
         """Some rows of a held list as msgpack, from a position on: as many as fit into a page, at least one."""
         rows = self._held[held]
-        count = 4096
+        count = self._fitting.get(held, 4096)
         while True:
             page = _encode(rows[start : start + count])
             if len(page) <= PAGE or count == 1:
+                # the pages that follow have rows like these
+                self._fitting[held] = min(2 * count, 65_536) if len(page) < PAGE // 4 else count
                 return page
             count = max(1, count // 8)
 
     def do_release(self, held: list[int]) -> None:
         for number in held:
             self._held.pop(number, None)
+            self._fitting.pop(number, None)
 
     def serve(self, client: Any, message: bytes) -> Iterator[bytes]:
         """Answer a client: a reader of a held list, or a Spark task that pushes rows."""

@@ -51,6 +51,8 @@ FETCHED = 200_000
 STASH = 8 << 20
 """Bytes of operations in a message, unless a single one has more."""
 
+INTERRUPTED = "interrupted"
+
 HOLDS = 16
 """How many snapshots of views are kept for readers; older ones are let go."""
 
@@ -85,6 +87,7 @@ class SparkRuntime(Runtime):
         self.notices: deque[str] = deque(maxlen=1000)
         self._data = data
         self._crew: Crew | None = None
+        self._closed = False
         self._number = 0  # of the transaction under way
         self.rerun: tuple[Entry, dict[str, Sides]] | None = None  # what another driver had begun
         self._committed = 0  # the last one that workers were told to commit
@@ -290,7 +293,7 @@ class SparkRuntime(Runtime):
 
     def _undo(self, error: BaseException) -> None:
         if not isinstance(error, Exception):  # an interrupt: nobody waits until busy workers listen
-            self._lose(Lost("interrupted"), 0.5)
+            self._lose(Lost(INTERRUPTED), 0.5)
         elif not isinstance(error, Lost):
             with suppress(Lost):  # then it is undone even more thoroughly
                 self._roll_back()
@@ -375,7 +378,8 @@ class SparkRuntime(Runtime):
     def _lose(self, lost: Lost, wait: float = 5.0) -> None:
         """The workers are gone, or as good as gone. Those that live have so many seconds to end by themselves."""
         if self._crew is not None:
-            self._note(f"a worker was lost and all are started again: {lost}")
+            if str(lost) != INTERRUPTED:
+                self._note(f"a worker was lost and all are started again: {lost}")
             self._count_shipped()
             self._crew.dismiss(wait)
             self._crew = None
@@ -651,9 +655,13 @@ class SparkRuntime(Runtime):
 
     def close(self) -> None:
         with self.lock:
+            if self._closed:
+                return
+            self._closed = True
             _open.discard(self)
             if self._crew is not None:
-                self._crew.stop()
+                with suppress(Exception):  # Spark itself may be gone
+                    self._crew.stop()
                 self._crew = None
             if hasattr(self, "_hub"):
                 self._hub.close()

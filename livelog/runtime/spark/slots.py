@@ -10,7 +10,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from datalog.errors import UsageProblem
+from datalog.errors import RuntimeProblem, UsageProblem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +25,8 @@ LOOK = 0.1
 def slots(spark: SparkSession) -> int:
     """How many tasks can run at once on the executors that there are now."""
     sc = spark.sparkContext
+    if sc._jsc is None:
+        raise RuntimeProblem("Spark has been stopped: the session cannot go on")
     try:
         inner = sc._jsc.sc()
         return int(inner.maxNumConcurrentTasks(inner.resourceProfileManager().defaultResourceProfile()))

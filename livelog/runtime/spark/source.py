@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
@@ -23,11 +24,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from datalog.errors import RuntimeProblem, UsageProblem
 from livelog.runtime.spark.arrow import arrow_array, spark_type
-from livelog.runtime.spark.changefile import read_changes
+from livelog.runtime.spark.changefile import change_files, read_changes
 from livelog.runtime.spark.dataframes import explained, reported
 from livelog.runtime.spark.handshake import Role, connect
 from livelog.runtime.spark.inbound import decode_rows
-from livelog.runtime.spark.layout import Layout, numbered
+from livelog.runtime.spark.layout import Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -221,7 +222,7 @@ def _batch(wanted: _Wanted, rows: list[tuple[Any, ...]]) -> Any:
 class _Slice(InputPartition):  # type: ignore[misc, unused-ignore]
     """The changes on one partition, of the transactions above `after` up to `upto`."""
 
-    number: int
+    file: str
     after: int
     upto: int
 
@@ -229,8 +230,7 @@ class _Slice(InputPartition):  # type: ignore[misc, unused-ignore]
 def _slices(wanted: _Wanted, after: int, upto: int) -> list[InputPartition]:
     if upto <= after:
         return []
-    folder = Layout(wanted.directory).changes(wanted.relation, 0).parent
-    return [_Slice(number, after, upto) for number in numbered(folder, ".log")]
+    return [_Slice(str(file), after, upto) for file in change_files(Layout(wanted.directory), wanted.relation)]
 
 
 def _changes(wanted: _Wanted, part: InputPartition) -> Iterator[Any]:
@@ -238,7 +238,7 @@ def _changes(wanted: _Wanted, part: InputPartition) -> Iterator[Any]:
 
     assert isinstance(part, _Slice)
     names = ["_transaction", "_change", *wanted.columns]
-    changes = read_changes(Layout(wanted.directory).changes(wanted.relation, part.number), part.after, part.upto)
+    changes = read_changes(Path(part.file), part.after, part.upto)
     while some := list(islice(changes, BATCH)):
         numbers, signs, rows = zip(*some, strict=True)
         columns = zip(*rows, strict=True)
