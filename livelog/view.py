@@ -98,7 +98,8 @@ class View(Collection[Tuple]):
     def to_spark(self) -> DataFrame:
         """The view as a DataFrame of Spark, read partition by partition from the workers that keep it.
 
-        Every job that uses the DataFrame sees one state between two transactions.
+        It shows one state between two transactions: the one at which its first job began. Call this again for a
+        newer one.
         """
         from livelog.runtime.spark.source import read_view
 

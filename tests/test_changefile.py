@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from livelog.runtime.spark import changefile
-from livelog.runtime.spark.changefile import ChangeFiles, change_files, last_recorded, level, read_changes
+from livelog.runtime.spark.changefile import ChangeFiles, last_recorded, read_changes
 from livelog.runtime.spark.inbound import Inbound, decode_rows, read_batch
 from livelog.runtime.spark.layout import Layout
 from livelog.runtime.spark.records import Damaged
@@ -110,32 +110,6 @@ def test_transactions_that_do_not_count_are_cut(layout: Layout) -> None:
     files.record(3, {"v": ([(33,)], [])})
     assert list(read_changes(layout.changes("v", 0), -1, 9)) == [(2, "+", (2,)), (3, "+", (33,))]
     files.close()
-
-
-def test_another_number_of_partitions_records_nothing_twice(layout: Layout) -> None:
-    """Killed at any moment, and resumed with more or fewer partitions, again and again."""
-    rng = random.Random(11)
-    rows = {n: [(n, i) for i in range(rng.choice((0, 1, 5)))] for n in range(1, 120)}
-    files: list[ChangeFiles] = []
-    done = 0
-    for partitions in (4, 2, 3, 1, 4, 4, 2):
-        for one in files:
-            one.close()
-        start = level(layout, "v", done + 1, partitions)
-        files = [ChangeFiles(layout, p) for p in range(partitions)]
-        lasts = [one.follow("v", max(start, 0), None, done + 1) for one in files]
-        assert min(lasts) == max(start, 0)
-        known = done
-        done = rng.randrange(done, done + 20)
-        for n in range(min(lasts) + 1, done + 2):
-            for p, one in enumerate(files):
-                if n <= done or rng.random() < 0.5:  # the last one is interrupted
-                    one.record(n, {"v": ([r for r in rows[n] if r[1] % partitions == p], [])})
-        assert done >= known
-        found = sorted(c for path in change_files(layout, "v") for c in read_changes(path, 0, done))
-        assert found == [(n, "+", row) for n in range(1, done + 1) for row in rows[n]]
-    for one in files:
-        one.close()
 
 
 def test_a_quiet_partition_says_so_now_and_then(layout: Layout) -> None:

@@ -117,7 +117,7 @@ def test_values_arrive_as_they_are(over: Open) -> None:
 
 
 def test_lists_in_lists(over: Open) -> None:
-    rows = [(DEEP,), ((),), ("x",), (1.5,), (1,), (2**64 - 1,)]
+    rows = [(DEEP,), ((),), ("x",), (1.5,), (1,)]
     with over("d(x, [x, x]) :- l(x).", facts={"l": rows}) as session:
         assert set(session["l"]) == set(rows)
         assert set(session["d"]) == {(x, (x, x)) for (x,) in rows} and (DEEP, (DEEP, DEEP)) in session["d"]
@@ -214,7 +214,7 @@ def test_the_tuple_may_be_nested_deeply(over: Open) -> None:
         with pytest.raises(livelog.RuntimeProblem, match="Refused: not that one"):
             session.load("l", [(DEEP, 13)])
         assert list(session["r"]) == [(DEEP, 1)] and session._runtime.generation == 1
-    with over("r(x) :- l(x). r([x]) :- r(x).", limit=200) as session:
+    with over("r(x) :- l(x). r([x]) :- r(x).", limit=60) as session:
         with pytest.raises(livelog.RuntimeProblem, match="no end") as problem:
             session.load("l", [((),)])
         assert problem.value.rule == "r([x]) :- r(x)."

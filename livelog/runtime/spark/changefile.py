@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
 from livelog.runtime.frames import ROW, tupled
-from livelog.runtime.spark.layout import Layout, make_folder, numbered, sync_folder
+from livelog.runtime.spark.layout import Layout, make_folder
 from livelog.runtime.spark.records import START, Damaged, Records, RecordWriter, _magics, _record
 
-__all__ = ["ChangeFiles", "change_files", "last_recorded", "level", "read_changes"]
+__all__ = ["ChangeFiles", "change_files", "last_recorded", "read_changes"]
 
 Row = tuple[Any, ...]
 
@@ -134,35 +134,6 @@ class ChangeFiles:
         for file in self._files.values():
             file.close()
         self._files.clear()
-
-
-def level(layout: Layout, view: str, before: int, partitions: int) -> int:
-    """Make the files of a view end with the same transaction: the last one before a number that all of them hold.
-
-    For a session that goes on with another number of partitions: what one partition recorded of the transactions
-    after that, others would record again, since tuples have new owners. The files of partitions that there are no more
-    get names of their own. Nobody may write to the files meanwhile. Returns the transaction, with which `follow` begins
-    the files of new partitions; -1 if there are no files, or not all of them hold one.
-    """
-    folder = layout.changes(view, 0).parent
-    numbers = numbered(folder, ".log")
-    lasts = [_scan(Records(layout.changes(view, number)), before)[0] for number in numbers]
-    certain = min((-1 if last is None else last for last in lasts), default=-1)
-    for number in numbers:
-        path = layout.changes(view, number)
-        file = _ChangeFile(path, certain + 1)
-        if certain >= 0 and file.last != certain:
-            file.write(certain, (), ())
-        file.sync()
-        file.close()
-        if number >= partitions:
-            path.rename(_retired(folder, number))
-            sync_folder(folder)
-    return certain
-
-
-def _retired(folder: Path, number: int) -> Path:
-    return next(path for i in count(1) if not (path := folder / f"{number}-{i}.log").exists())
 
 
 def change_files(layout: Layout, view: str) -> list[Path]:
