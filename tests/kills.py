@@ -228,10 +228,11 @@ class Ambush:
         self._victims: tuple[int, ...] = ()
         self._times = 0
         self._weapon = kill
+        self._with_arguments = False
         command = Crew._command
 
         def ambushed(crew: Crew, name: str, partitions: Any, arguments: list[Any]) -> None:
-            due = name == self._step and self._times > 0
+            due = name == self._step and self._times > 0 and (not self._with_arguments or any(arguments))
             if due:
                 self._times -= 1
                 self.deaths += 1
@@ -244,10 +245,13 @@ class Ambush:
         monkeypatch.setattr(Crew, "_command", ambushed)
 
     def set(
-        self, step: str, *victims: int, before: bool = True, times: int = 1, weapon: Callable[[int], None] = kill
-    ) -> None:
+        self, step: str, *victims: int, before: bool = True, times: int = 1, weapon: Callable[[int], None] = kill,
+        with_arguments: bool = False,
+    ) -> None:  # fmt: skip
+        """`with_arguments`: only steps that have some; the commit of a transaction has, that of a recovery has not."""
         self._step, self._victims, self._before, self._times = step, victims, before, times
         self._weapon = weapon
+        self._with_arguments = with_arguments
 
     @property
     def waiting(self) -> bool:

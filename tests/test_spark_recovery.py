@@ -241,7 +241,7 @@ def test_a_commit_that_always_kills_publishes_nothing(spark: Any, tmp_path: Path
     checked = open_checked(spark, tmp_path / "session")
     with checked.session:
         checked.runtime.follow("reach", True)
-        ambush.set("commit", 1, times=ATTEMPTS)
+        ambush.set("commit", 1, times=ATTEMPTS, with_arguments=True)
         checked.refuse("given up", ("insert", "link", (7, 8)), ("insert", "link", (3, 4)), ("delete", "link", (0, 1)))
         assert published(checked.session, "reach") == checked.total["reach"]
         checked.transact(("insert", "link", (7, 4)))

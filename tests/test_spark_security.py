@@ -367,19 +367,20 @@ def test_paths_in_a_push_lead_nowhere(live: Live) -> None:
     before = outside(live)
     rows = pack([[1, 2]])
     for door in live.doors[1:]:
-        for token in ("..", "../..", "/tmp/evil", "a/b", "a\0b", "", ".", "a.b"):
+        wrong = [(token, "link") for token in ("..", "../..", "/tmp/evil", "a/b", "a\0b", "", ".", "a.b")]
+        wrong += [("77", relation) for relation in ("../../../evil", "/evil", "..", "\0", "a/b", "reach", "nothing")]
+        for token, relation in wrong:
             since = live.mark
             with live.client(door) as client, pytest.raises(WireError):
-                client.call(pack(["rows", token, 0, 0, "link", "+", rows]), 20)
+                client.call(pack(["rows", token, 0, 0, relation, "+", rows]), 20)
             wait_until(lambda since=since: live._told("dropped a client", since), 20)
-        for relation in ("../../../evil", "/evil", "..", "\0", "a/b", "é"):
-            with live.client(door) as client:
-                client.send(pack(["rows", "77", 0, 0, relation, "+", rows]))
-                ((told, sign, name, count),) = msgspec.msgpack.decode(client.call(pack(["staged", "77", 0, 0]), 20))
-                assert (told, sign, count) == (relation, "+", 1)
-                path = (live.directory / "batches" / name).resolve()
-                assert path.is_file() and path.parent == (live.directory / "batches" / "77").resolve()
-                path.unlink()
+        with live.client(door) as client:  # and one that is meant
+            client.send(pack(["rows", "77", 0, 0, "link", "+", rows]))
+            ((relation, sign, name, count),) = msgspec.msgpack.decode(client.call(pack(["staged", "77", 0, 0]), 20))
+            assert (relation, sign, count) == ("link", "+", 1)
+            path = (live.directory / "batches" / name).resolve()
+            assert path.is_file() and path.parent == (live.directory / "batches" / "77").resolve()
+            path.unlink()
     assert outside(live) == before
     live.goes_on()
 

@@ -43,9 +43,10 @@ RUNS = frozenset(("prepare", "begin", "resume"))
 """The steps that make workers send frames to each other."""
 
 FRAME = 16 << 20
-"""Frames above this are split. What a peer accepts is more."""
+"""Frames above this go out in several messages, one after the other. What a peer accepts is more."""
 
-_STEP = struct.Struct(">Q")
+_HEAD = struct.Struct(">QB")
+"""What stands before a frame, or a piece of it: the number of the step, and whether more pieces follow."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,8 @@ class Task:
         self._writing: set[Connection] = set()
         self._bytes = self._frames = 0
         self._busy = 0.0
-        self._header = _STEP.pack(0)
+        self._header = _HEAD.pack(0, 0)
+        self._pieces: list[list[bytes]] = [[] for _ in range(self._n)]  # of frames that are not complete, by source
         worker = Worker(
             assignment.plan, partition, assignment.partitions, assignment.method, assignment.limit, self._send
         )
@@ -169,7 +171,7 @@ class Task:
         started = time.perf_counter()
         step, name, raw = step_of(command)
         self._step = step
-        self._header = _STEP.pack(step)
+        self._header = _HEAD.pack(step, 0)
         self._sent = [0] * self._n
         self._received = [0] * self._n
         self._failed = False
@@ -331,15 +333,13 @@ class Task:
 
     def _send(self, destination: int, stratum: int, kind: str, target: int, rows: list[Any]) -> None:
         frame = encode(stratum, kind, target, rows)
-        if len(frame) > FRAME and len(rows) > 1:
-            half = len(rows) // 2
-            self._send(destination, stratum, kind, target, rows[:half])
-            self._send(destination, stratum, kind, target, rows[half:])
-            return
         self._bytes += len(frame)
         self._frames += 1
         self._sent[destination] += 1
         peer = self._peers[destination]
+        while len(frame) > FRAME:
+            peer.send(_HEAD.pack(self._step, 1), frame[:FRAME])
+            frame = frame[FRAME:]
         peer.send(self._header, frame)
         self._dirty.add(peer)
 
@@ -349,16 +349,24 @@ class Task:
         except WireError as error:
             self._lose(connection, error)
             return
-        step, inbox, header = self._step, self._inbox, self._header
+        step, inbox, header, pieces = self._step, self._inbox, self._header, self._pieces[source]
         for message in messages:
-            if message.startswith(header):
-                inbox.append((source, message[8:]))
+            frame = message[_HEAD.size :]
+            if message.startswith(header) and not pieces:
+                inbox.append((source, frame))
                 self._received[source] += 1
-            else:
-                try:
-                    number = _STEP.unpack_from(message)[0]
-                except struct.error:
-                    self._lose(connection, WireError("a frame is too short"))
-                    return
-                if number > step:
-                    self._early.setdefault(number, []).append((source, message[8:]))
+                continue
+            try:
+                number, more = _HEAD.unpack_from(message)
+            except struct.error:
+                self._lose(connection, WireError("a frame is too short"))
+                return
+            pieces.append(frame)
+            if not more:
+                frame = b"".join(pieces)
+                pieces.clear()
+                if number == step:
+                    inbox.append((source, frame))
+                    self._received[source] += 1
+                elif number > step:
+                    self._early.setdefault(number, []).append((source, frame))
