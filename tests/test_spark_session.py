@@ -6,6 +6,7 @@ What programs mean there is tested by the tests that run everywhere (see `tests/
 from __future__ import annotations
 
 import _thread
+import gc
 import random
 import signal
 import threading
@@ -297,6 +298,29 @@ def test_a_closed_session_gives_its_slots_back(over: Open, spark: Any) -> None:
             over("r(1 / x) :- e(x).", 4, facts={"e": [(0,)]})
     assert slots(spark) == 4
     assert spark.sparkContext.parallelize(range(8), 4).map(lambda x: x * x).sum() == 140
+
+
+def test_a_forgotten_session_gives_them_back_too(over: Open, spark: Any) -> None:
+    for _ in range(2):
+        session = livelog.open(datalog.parse(REACH), runtime=livelog.Spark(spark, partitions=3))
+        assert list(session["r"]) == []
+        del session
+        gc.collect()
+
+
+def test_what_is_no_spark(spark: Any) -> None:
+    program = datalog.parse(REACH)
+    wrong: list[Callable[[], Any]] = [
+        lambda: livelog.open(program, runtime=spark),
+        lambda: livelog.open(program, runtime=livelog.Spark("local[4]")),  # type: ignore[arg-type]
+        lambda: livelog.open(program, runtime=livelog.Spark(spark, partitions="2")),  # type: ignore[arg-type]
+        lambda: livelog.open(program, runtime=livelog.Spark(spark, partitions=0)),
+        lambda: livelog.open(program, runtime=livelog.Spark(spark, partitions=2), partitions=3),
+    ]
+    for act in wrong:
+        with pytest.raises(livelog.UsageProblem) as problem:
+            act()
+        assert "\n" not in problem.value.message
 
 
 def test_two_sessions_at_once(over: Open) -> None:
