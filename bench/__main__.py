@@ -1,4 +1,4 @@
-"""Run the benchmarks, all or those named: `python -m bench [reach affected ... figure_07 ... peers]`.
+"""Run the benchmarks, all or those named: `python -m bench [reach affected ... figure_07 ... peers spark]`.
 
 Ends with the bars that were met and missed; exit code 1 if one was missed. The pages and the pictures are made anew
 from the results. With `--quick` the figures run on small networks with short limits, to see that they work: their
@@ -19,7 +19,7 @@ from bench import figure_plots, report
 from bench.harness import RESULTS, finish
 
 FIGURES = ("figure_07", "figure_09", "figure_11", "figure_13", "figure_14")
-NAMES = ("reach", "affected", "min_cost", "memory", "hot_spots", *FIGURES, "peers")
+NAMES = ("reach", "affected", "min_cost", "memory", "hot_spots", *FIGURES, "peers", "spark")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from bench import evaluation, figure_plots, plots
 from bench.harness import RESULTS, show
 
 PAGE = Path(__file__).parent / "README.md"
-ORDER = ("reach", "affected", "min_cost", "memory", "hot_spots")
+ORDER = ("reach", "affected", "min_cost", "memory", "hot_spots", "spark")
 BEGIN, END = "<!-- measured: begin (python -m bench.report) -->", "<!-- measured: end -->"
 
 
