@@ -28,7 +28,8 @@ demo: setup
 	@$(BIN)/livelog demo
 
 test: setup java lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m 'not spark and not cluster'
+	$(BIN)/python -m pytest -m 'spark or cluster'
 
 lint: setup
 	$(BIN)/ruff check .

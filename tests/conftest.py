@@ -11,10 +11,12 @@ Unless told otherwise that is one variant and none. Variants take turns, so that
 strategies have theirs, on several partitions wherever a test has such a variant. What looks into the workers of the
 local runtime, or changes what a function does while the session is open, is not marked: it is for that runtime only.
 
-    pytest --runtime all         all variants everywhere
-    pytest --runtime local       nothing over Spark
-    pytest -n 2                  the tests over Spark are one after the other in one of the processes, those over
-                                 the cluster in one as well
+    pytest --runtime all            all variants everywhere
+    pytest --runtime local          nothing over Spark
+    pytest -m "spark or cluster"    nothing else
+
+Tests that use the fixtures `spark` or `cluster` themselves are of these kinds too. With `pytest -n 2`, all that needs
+the same SparkContext runs one after the other in one of the processes.
 """
 
 from __future__ import annotations
@@ -50,11 +52,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "everywhere(spark=1, cluster=0): runs over Spark too, in so many variants")
+    config.addinivalue_line("markers", "spark: runs over Spark on this machine")
+    config.addinivalue_line("markers", "cluster: runs over Spark on a standalone cluster")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if _mark(metafunc.definition) is not None and metafunc.config.getoption("--runtime") != "local":
-        metafunc.parametrize("runtime", ("local", *SPARKS), indirect=True)
+    if _mark(metafunc.definition) is not None:
+        places = ("local", *SPARKS) if metafunc.config.getoption("--runtime") != "local" else ("local",)
+        metafunc.parametrize("runtime", places, indirect=True)
+        return
+    for place in SPARKS:
+        if place in metafunc.fixturenames:  # it sees to its sessions itself
+            metafunc.parametrize("runtime", ["local"], indirect=True, ids=[place])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -67,7 +76,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_place)  # one after the other: there is one SparkContext at a time
     for item in items:
         if where := _place(item):
-            item.add_marker(pytest.mark.xdist_group(SPARKS[where - 1]))
+            item.add_marker(SPARKS[where - 1])
 
 
 def _mark(item: Any) -> pytest.Mark | None:

@@ -38,7 +38,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if seed is not None:
             seeds = [(seed, method) for method in range(len(METHODS))]
         places = [(s, m, "spark") for s, m in seeds] + [(s, m, "cluster") for s, m in seeds[:: max(1, count // 4)]]
-        metafunc.parametrize(("over", "method", "runtime"), places, indirect=["runtime"])
+        ids = [f"{s}-{m}-{place}" for s, m, place in places]
+        metafunc.parametrize(("over", "method", "runtime"), places, indirect=["runtime"], ids=ids)
     if "whole" in metafunc.fixturenames:
         whole = [seed] if seed is not None else [*KEPT_SEEDS, *range(100_000, 100_000 + max(6, count // 40))]
         metafunc.parametrize("whole", whole)
