@@ -15,8 +15,9 @@ local runtime, or changes what a function does while the session is open, is not
     pytest --runtime local          nothing over Spark
     pytest -m "spark or cluster"    nothing else
 
-Tests that use the fixtures `spark` or `cluster` themselves are of these kinds too. `make test` runs what needs no Spark in
-two processes, and then the rest in one: there is one SparkContext in a process, and its tasks keep the cores busy.
+Tests that use the fixtures `spark` or `cluster` themselves are of these kinds too. `make test` runs what needs no
+Spark in two processes, and then the rest in one: there is one SparkContext in a process, and its tasks keep the cores
+busy.
 """
 
 from __future__ import annotations

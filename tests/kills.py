@@ -17,7 +17,7 @@ import datalog
 import livelog
 from livelog.runtime.spark.changefile import read_changes
 from livelog.runtime.spark.crew import Crew
-from livelog.runtime.spark.runtime import _open
+from livelog.runtime.spark.staff import _open
 from tests.harness import accumulate, apply, difference
 from tests.oracle import Base, Operation, Row, evaluate
 
@@ -273,18 +273,18 @@ class Sniper(threading.Thread):
         super().__init__(daemon=True)
         self._runtime = runtime
         self._rng = random.Random(rng.random())
-        self._shots = shots
+        self.shots = shots
         self._delay = delay
         self._over = threading.Event()
         self._last = -1
 
     def run(self) -> None:
-        while self._shots and not self._over.wait(self._rng.random() * self._delay + 0.001):
+        while self.shots and not self._over.wait(self._rng.random() * self._delay + 0.001):
             crew = self._runtime._crew  # not `pids`: that would wait for the transaction to end
             generation = self._runtime.generation
             if crew is None or generation == self._last or not (pids := [hello.pid for hello in crew.hellos]):
                 continue
-            self._shots -= 1
+            self.shots -= 1
             self._last = generation
             for pid in self._rng.sample(pids, self._rng.choice([1, 1, len(pids)])):
                 kill(pid)

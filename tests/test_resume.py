@@ -88,8 +88,14 @@ class Snapshots:
     def take(self, step: str) -> None:
         if step in self.steps and step not in self.taken:
             to = self._into / step.replace(" ", "-")
-            shutil.copytree(self._directory, to)
+            shutil.copytree(self._directory, to, copy_function=_copy)
             self.taken[step] = to
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a file, unless a worker has just renamed it."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copy2(source, target)
 
 
 # --- killed at a certain place -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 
 import datalog
 import livelog
-from livelog.runtime.spark import runtime as runtime_module
+from livelog.runtime.spark import staff as staff_module
 from livelog.runtime.spark.crew import Crew
 from livelog.runtime.spark.outbox import PIECE
 from livelog.runtime.spark.partition import INLINE
@@ -181,7 +181,7 @@ def test_a_slow_partition_does_not_fill_the_memory_of_its_peers(over: Open, tmp_
 @pytest.fixture
 def remote(monkeypatch: pytest.MonkeyPatch) -> None:
     """Changes stay with the workers as soon as they do not fit into a reply."""
-    monkeypatch.setattr(runtime_module, "FETCHED", INLINE)
+    monkeypatch.setattr(staff_module, "FETCHED", INLINE)
 
 
 @pytest.fixture

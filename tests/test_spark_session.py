@@ -347,6 +347,7 @@ def interrupting(session: livelog.Session, rows: list[Any], here: Path, go: Path
         go.touch()  # it ends soon; who was interrupted does not wait for it before
         _thread.interrupt_main()
 
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, shells have it ignored
     thread = threading.Thread(target=strike)
     thread.start()
     try:
@@ -357,6 +358,7 @@ def interrupting(session: livelog.Session, rows: list[Any], here: Path, go: Path
     finally:
         here.touch()
         thread.join()
+        signal.signal(signal.SIGINT, handler)
 
 
 @pytest.mark.parametrize("way", ["absorption-demand", "relative-lazy", "dred", "recompute"])
