@@ -2,7 +2,8 @@
 
 - deletion: reachability over a dense transit-stub network of 100 nodes / 394 links, 4 partitions, Spark `local[4]`; a
   fifth of the links deleted one by one, the session over Spark and the local runtime in turns. Beside it one empty
-  shuffle job, warmed up: before the session takes all the slots and after it gives them back, the better of the two.
+  shuffle job, in Python as the session is, and one in the JVM alone, warmed up: before the session takes all the slots
+  and after it gives them back, the better of the two.
 - rounds: the same deletions by the session and by rounds of Spark jobs (`spark_rounds.py`, the faster of its ways) in
   turns, in the same Spark.
 - load: a network of 1,000 nodes / 4,000 links, a view of 1,000,000 tuples, in one transaction: local runtime, one

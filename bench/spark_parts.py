@@ -106,27 +106,32 @@ def deletion(spark: Any, size: Size, partitions: int = 4) -> Part:
     """Deletions over Spark and locally, in turns, and empty shuffle jobs."""
     links = network(size.small)
     victims = chosen(links, size.share)
-    jobs = [empty_shuffles(spark, partitions, size.jobs)]
+    kinds = {"empty shuffle job": empty_shuffles, "empty shuffle job, no Python in it": empty_shuffles_without_python}
+    jobs = {who: [kind(spark, partitions, size.jobs)] for who, kind in kinds.items()}
     progress(f"deletion: {len(victims)} of {len(links)} links, asserting equal results")
     delete_in_turns(spark, links, victims, partitions, check=True)
     runs: list[tuple[list[float], list[float]]] = []
     for number in range(size.passes):
         progress(f"deletion: run {number + 1} of {size.passes}")
         runs.append(delete_in_turns(spark, links, victims, partitions))
-    jobs.append(empty_shuffles(spark, partitions, size.jobs))
+    for who, kind in kinds.items():
+        jobs[who].append(kind(spark, partitions, size.jobs))
     session, embedded = (typical([laps[side] for laps in runs]) for side in (0, 1))
-    job = min(jobs, key=statistics.median)
+    job = {who: min(several, key=statistics.median) for who, several in jobs.items()}
     mine = statistics.median(session)
     nodes = size.small[0]
     return Part(
         [
             Bar("deletion: median, Spark / local", mine / statistics.median(embedded), 10.0),
-            Bar("deletion: median, Spark / empty shuffle job", mine / statistics.median(job) * 100, 10.0, " %"),
+            *(
+                Bar(f"deletion: median, Spark / {who}", mine / statistics.median(laps) * 100, 10.0, " %")
+                for who, laps in job.items()
+            ),
         ],
         [
             row("deletion", "session over Spark", nodes, session, partitions=partitions),
             row("deletion", "local runtime", nodes, embedded, partitions=partitions),
-            row("deletion", "empty shuffle job", None, job, partitions=partitions),
+            *(row("deletion", who, None, laps, partitions=partitions) for who, laps in job.items()),
         ],
         {},
     )
@@ -154,7 +159,19 @@ def delete_in_turns(
 
 
 def empty_shuffles(spark: Any, partitions: int, count: int) -> list[float]:
-    """Seconds of jobs that send no rows through one shuffle and throw them away. In the JVM alone: the fastest kind."""
+    """Seconds of jobs that send no pairs of Python's through one shuffle, as a fixpoint in PySpark would in a round."""
+    nothing = spark.sparkContext.parallelize([], partitions)
+    wall = Wall()
+    for number in range(2 * count):  # the first half warms up
+        with wall:
+            assert nothing.map(lambda x: (x, x)).partitionBy(partitions).count() == 0
+        if number < count:
+            wall.laps.clear()
+    return wall.laps
+
+
+def empty_shuffles_without_python(spark: Any, partitions: int, count: int) -> list[float]:
+    """The same in the JVM alone, with a sink that throws everything away: the fastest kind there is."""
     plain = spark.newSession()
     plain.conf.set("spark.sql.adaptive.enabled", False)
     wall = Wall()
