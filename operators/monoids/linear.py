@@ -1,0 +1,265 @@
+"""Aggregates whose state is a vector of sums: count, sum, avg, variance, stddev.
+
+Sums of floats are kept exactly (`operators.exact`) and rounded once, when asked: no drift, and no dependence on the
+order of arrival. So is every answer here the float that is nearest to the true one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from operators.exact import COARSE, FACTOR, SCALE, coarse, pack, units
+from operators.kernels import HIGHEST, LOWEST, overflow
+from operators.monoids.base import Vector
+
+__all__ = ["Avg", "Count", "Stddev", "Sum", "Variance"]
+
+
+class Count:
+    """How many. O(1).
+
+    >>> c = Count(); c.add(None, 3); c.add(None, -1); c.result()
+    2
+    """
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, value: Any, weight: int) -> None:
+        self.count += weight
+
+    def add_all(self, values: Collection[Any]) -> None:
+        self.count += len(values)
+
+    @staticmethod
+    def lift(value: Any) -> Vector:
+        return (1,)
+
+    def absorb(self, vector: Vector, weight: int) -> None:
+        self.count += weight * vector[0]
+
+    def result(self) -> Any:
+        return self.count if self.count <= HIGHEST else overflow(self.count)
+
+    def kept(self) -> Iterable[Any]:
+        return (pack(self.count),)
+
+
+class Sum:
+    """The exact sum, correctly rounded when floats are in it. O(1).
+
+    >>> s = Sum()
+    >>> for v in (1e100, 1, -1e100): s.add(v, 1)
+    >>> s.result()
+    1.0
+    >>> s.add(1e100, -1); s.add(-1e100, -1); s.result()
+    1
+    >>> s.absorb(Sum.lift(0.5), 3); s.result()
+    2.5
+
+    The vector is (count, sum of the ints, how many floats, their sum in units of 2**-128, and in units of 2**-1074): a
+    float is in one of the two sums. 1 and 1.0 are the same row of a relation: what was let in as one may be taken out
+    as the other, and the sum is still that of what is left.
+    """
+
+    __slots__ = ("_coarse", "_fine", "_floats", "_integers", "_unsigned", "count")
+
+    def __init__(self, unsigned: bool = False) -> None:
+        self.count = 0
+        self._unsigned = unsigned
+        self._integers = 0
+        self._floats = 0  # how many floats are in
+        self._coarse = 0
+        self._fine = 0
+
+    def add(self, value: Any, weight: int) -> None:
+        self.count += weight
+        if isinstance(value, float):
+            self._floats += weight
+            scaled = value * FACTOR  # as in `coarse`
+            if scaled.is_integer():
+                self._coarse += weight * int(scaled)
+            else:
+                self._fine += weight * units(value)
+        else:
+            self._integers += weight * value
+
+    def add_all(self, values: Collection[Any]) -> None:
+        kinds = set(map(type, values))
+        if kinds == {int}:
+            self.count += len(values)
+            self._integers += sum(values)
+            return
+        if kinds == {float}:
+            scaled = [value * FACTOR for value in values]
+            if all(map(float.is_integer, scaled)):
+                self.count += len(values)
+                self._floats += len(values)
+                self._coarse += sum(map(int, scaled))
+                return
+        for value in values:
+            self.add(value, 1)
+
+    @staticmethod
+    def lift(value: Any) -> Vector:
+        return (1, 0, 1, *coarse(value)) if isinstance(value, float) else (1, value, 0, 0, 0)
+
+    def absorb(self, vector: Vector, weight: int) -> None:
+        count, integers, floats, large, small = vector
+        self.count += weight * count
+        self._integers += weight * integers
+        if floats or large or small:  # floats that cancel out may leave something
+            self._floats += weight * floats
+            self._coarse += weight * large
+            self._fine += weight * small
+
+    def result(self) -> Any:
+        total = self._integers
+        if self._floats or self._coarse or self._fine:
+            parts, unit = self._total()
+            if self._floats > 0 or parts % unit:
+                return _divided(parts, unit, "sum")
+            total = parts // unit  # an int came back as a float that is equal to it
+        if self._unsigned and 0 <= total < 2**64:
+            return total
+        return total if LOWEST <= total <= HIGHEST else overflow(total)
+
+    def kept(self) -> Iterable[Any]:
+        return map(pack, (self.count, self._integers, self._floats, self._coarse, self._fine))
+
+    def _total(self) -> tuple[int, int]:
+        """The sum as a fraction."""
+        if self._fine:
+            return _units(self._integers, self._coarse, self._fine), 1 << SCALE
+        return (self._integers << COARSE) + self._coarse, 1 << COARSE
+
+
+class Avg(Sum):
+    """The mean, a float; None of nothing. O(1).
+
+    >>> a = Avg(); a.add(1, 1); a.add(2, 1); a.result()
+    1.5
+    """
+
+    __slots__ = ()
+
+    def result(self) -> Any:
+        if not self.count:
+            return None
+        if not (self._coarse or self._fine):
+            return self._integers / self.count
+        total, unit = self._total()
+        return _divided(total, self.count * unit, "mean")
+
+
+class Variance:
+    """The population variance, a float: 0.0 of one value, None of nothing. O(1).
+
+    >>> v = Variance(); v.add_all([2, 4, 4.0, 6]); v.result()
+    2.0
+    >>> v.add(2, -1); v.add(6, -1); v.result()
+    0.0
+
+    The vector is (count, then for ints, floats in units of 2**-128 and floats in units of 2**-1074: their sum and the
+    sum of their squares). With exact sums there is nothing to cancel: the mean of squares less the square of the
+    mean is the variance.
+    """
+
+    __slots__ = ("_sums", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._sums = [0, 0, 0, 0, 0, 0]
+
+    def add(self, value: Any, weight: int) -> None:
+        self.count += weight
+        sums = self._sums
+        if isinstance(value, float):
+            large, small = coarse(value)
+            at, value = (4, small) if small else (2, large)
+        else:
+            at = 0
+        sums[at] += weight * value
+        sums[at + 1] += weight * value * value
+
+    def add_all(self, values: Collection[Any]) -> None:
+        for value in values:
+            self.add(value, 1)
+
+    @staticmethod
+    def lift(value: Any) -> Vector:
+        if not isinstance(value, float):
+            return (1, value, value * value, 0, 0, 0, 0)
+        large, small = coarse(value)
+        return (1, 0, 0, large, large * large, small, small * small)
+
+    def absorb(self, vector: Vector, weight: int) -> None:
+        self.count += weight * vector[0]
+        self._sums = [total + weight * part for total, part in zip(self._sums, vector[1:], strict=True)]
+
+    def result(self) -> Any:
+        return _divided(*self._ratio(), "variance") if self.count else None
+
+    def kept(self) -> Iterable[Any]:
+        return map(pack, (self.count, *self._sums))
+
+    def _ratio(self) -> tuple[int, int]:
+        """The variance as a fraction, (n * squares - sum**2) / n**2, in the largest unit that does."""
+        integers, integers2, large, large2, small, small2 = self._sums
+        if small or small2:
+            scale = SCALE
+            total = _units(integers, large, small)
+            squares = (((integers2 << 2 * COARSE) + large2) << 2 * (SCALE - COARSE)) + small2
+        elif large or large2:
+            scale = COARSE
+            total = (integers << COARSE) + large
+            squares = (integers2 << 2 * COARSE) + large2
+        else:
+            scale, total, squares = 0, integers, integers2
+        return self.count * squares - total * total, self.count * self.count << 2 * scale
+
+
+class Stddev(Variance):
+    """The population standard deviation: the square root of the variance, correctly rounded. O(1).
+
+    >>> s = Stddev(); s.add_all([1, 3]); s.result()
+    1.0
+    """
+
+    __slots__ = ()
+
+    def result(self) -> Any:
+        return _root(*self._ratio()) if self.count else None
+
+
+def _units(integers: int, large: int, small: int) -> int:
+    """A sum in units of 2**-1074."""
+    return (((integers << COARSE) + large) << (SCALE - COARSE)) + small
+
+
+def _divided(numerator: int, denominator: int, what: str) -> float:
+    try:
+        return numerator / denominator  # of ints: correctly rounded
+    except OverflowError:
+        raise OverflowError(f"overflow: the {what} is too large for a float") from None
+
+
+def _root(numerator: int, denominator: int) -> float:
+    """The float nearest to the square root of a fraction.
+
+    The root is taken of a whole number, of so many bits that it has more than a float has; what is cut off makes the
+    last bit odd, so that it cannot be mistaken for a tie.
+
+    >>> _root(2, 1) == 2**0.5, _root(1, 4), _root(0, 1)
+    (True, 0.5, 0.0)
+    """
+    shift = max(0, 64 - (numerator.bit_length() - denominator.bit_length()) // 2)
+    square, rest = divmod(numerator << 2 * shift, denominator)
+    root = math.isqrt(square)
+    if rest or root * root != square:
+        root |= 1
+    return _divided(root, 1 << shift, "standard deviation")
