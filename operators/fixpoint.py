@@ -315,7 +315,7 @@ class Fixpoint:
                 del self.ledger.first[t]
             self.sweep(overtaken)
 
-    def visible(self) -> Iterable[Tuple]:
+    def visible(self) -> Collection[Tuple]:
         """What a reader sees."""
         if self.selection is not None:
             return [t for t in self.ledger.first if self.selection.is_winner(t)]

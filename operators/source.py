@@ -48,16 +48,23 @@ class Source:
             self.values[known] = value
         return known
 
-    def expression(self, expr: Expr, column: Callable[[int], str]) -> str:
-        """Source text of an expression; `column` says how a column of the row is spelt."""
+    def expression(self, expr: Expr, column: Callable[[int], str], exact: bool = False) -> str:
+        """Source text of an expression; `column` says how a column of the row is spelt.
+
+        `exact` is for whole numbers that may be of any size on the way: nothing is checked.
+        """
         if isinstance(expr, Col):
             return column(expr.index)
         if isinstance(expr, Const):
             return repr(expr.value) if type(expr.value) is int else self.name(expr.value, "k")
-        arguments = [self.expression(a, column) for a in expr.arguments]
-        if expr.inline in ("+", "-", "*"):
+        arguments = [self.expression(a, column, exact) for a in expr.arguments]
+        if expr.inline in ("+", "-", "*") and not exact:
             value = f"({arguments[0]} {expr.inline} {arguments[1]})"
             return f"(q if LOWEST <= (q := {value}) <= HIGHEST else overflow(q))"
+        if expr.inline == "/":  # of floats; the function says what is wrong with a zero, and takes what is very large
+            a, b = arguments
+            careful = f"{self.name(expr.function, 'f')}({a}, {b})"
+            return f"(q if {b} and LOWEST <= (q := {a} / {b}) <= HIGHEST else {careful})"
         if expr.inline is not None:
             return f"({arguments[0]} {expr.inline} {arguments[1]})"
         return f"{self.name(expr.function, 'f')}({', '.join(arguments)})"

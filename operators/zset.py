@@ -113,6 +113,18 @@ class Counts:
         self._before.update(dict.fromkeys(lost, 1))
         self._before.update(dict.fromkeys(gained, 0))
 
+    def replace(self, gone: list[Tuple], new: list[Tuple]) -> Delta:
+        """Tuples with one derivation each go and others come; that is all of the change.
+
+        >>> c = Counts(); _ = c.replace([], [("a",), ("b",)]); c.replace([("a",)], [("c",)]).lost, c.rows
+        ([('a',)], {('b',): 1, ('c',): 1})
+        """
+        rows = self.rows
+        for t in gone:
+            del rows[t]
+        rows.update(dict.fromkeys(new, 1))
+        return Delta(new, gone)
+
     def net(self, weighted: bool) -> Delta:
         """The changes since the last call: of weights, or of presence."""
         rows = self.rows
