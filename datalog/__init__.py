@@ -19,11 +19,12 @@ datalog.errors.CheckProblem: reach.dl:1:10: error: unsafe variable `y` in the he
 """
 
 from datalog import errors
+from datalog.aggregates import AGGREGATES
 from datalog.ast import Atom, Directive, Program, Relation, Rule, Source, Span
 from datalog.check import check, functions_of
 from datalog.errors import LivelogError
 from datalog.format import format_program, format_rule, format_value
-from datalog.functions import AGGREGATES, FUNCTIONS, Function
+from datalog.functions import FUNCTIONS, Function
 from datalog.parser import parse
 
 __all__ = [

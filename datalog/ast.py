@@ -86,7 +86,8 @@ class Call:
 class Aggregate:
     """A body aggregate, `sum v : { bids(v, p2), p2 <= p }`. `target` is None for `count : {...}`.
 
-    Variables of `body` that also occur outside the aggregate are the correlated ones.
+    Variables of `body` that also occur outside the aggregate are the correlated ones. `parameter` is the constant
+    of aggregates that have one, `quantile v, 0.9 : {...}`.
     """
 
     function: str
@@ -94,6 +95,7 @@ class Aggregate:
     body: tuple[Literal, ...]
     span: Span = field(default=NOWHERE, compare=False)
     type: str | None = None
+    parameter: Expression | None = None
 
 
 Expression = Variable | Constant | Call | Aggregate
@@ -101,12 +103,13 @@ Expression = Variable | Constant | Call | Aggregate
 
 @dataclass(frozen=True, slots=True)
 class HeadAggregate:
-    """An aggregate in the head of a rule, `min<c>`; `target` is None for `count<*>`."""
+    """An aggregate in the head of a rule, `min<c>` or `top<c, 3>`; `target` is None for `count<*>`."""
 
     function: str
     target: Expression | None
     span: Span = field(default=NOWHERE, compare=False)
     type: str | None = None
+    parameter: Expression | None = None
 
 
 # --- literals ------------------------------------------------------------------------------------------------
@@ -199,7 +202,10 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """`.input r(...)`, `.output r(...)`, `.printsize r`, `.limitsize r(n=...)`: kind, relation, parameters."""
+    """`.input r(...)`, `.output r(...)`, `.printsize r`, `.limitsize r(n=...)`: kind, relation, parameters.
+
+    `.approx r 1e-9` has the parameter `threshold`.
+    """
 
     kind: str
     relation: str
@@ -271,8 +277,9 @@ def expressions(node: Any) -> Iterator[Expression]:
             yield node
             for literal in node.body:
                 yield from expressions(literal)
-        if node.target is not None:
-            yield from expressions(node.target)
+        for part in (node.target, node.parameter):
+            if part is not None:
+                yield from expressions(part)
     elif isinstance(node, Atom):
         for argument in node.arguments:
             yield from expressions(argument)

@@ -90,6 +90,9 @@ class Builder(Transformer[Token, Any]):
     ) -> list[Directive]:
         return [Directive(kind[1:], str(name), dict(parameters or {}), token_span(name)) for name in names]
 
+    def approx(self, name: Token, threshold: Constant) -> Directive:
+        return Directive("approx", str(name), {"threshold": threshold.value}, token_span(name))
+
     def parameters(self, *pairs: tuple[str, Any]) -> dict[str, Any]:
         return dict(pairs)
 
@@ -130,8 +133,10 @@ class Builder(Transformer[Token, Any]):
     def head_arguments(self, *arguments: Any) -> tuple[Any, ...]:
         return tuple(a if isinstance(a, HeadAggregate) else as_expression(a) for a in arguments)
 
-    def head_aggregate(self, name: Token, target: Any, end: Token) -> HeadAggregate:
-        return HeadAggregate(str(name), as_expression(target), between(token_span(name), token_span(end)))
+    def head_aggregate(self, name: Token, target: Any, *rest: Any) -> HeadAggregate:
+        span = between(token_span(name), token_span(rest[-1]))
+        parameter = as_expression(rest[0]) if len(rest) == 2 else None
+        return HeadAggregate(str(name), as_expression(target), span, parameter=parameter)
 
     def head_count(self, name: Token, star: Token, end: Token) -> HeadAggregate:
         span = between(token_span(name), token_span(end))
@@ -228,8 +233,10 @@ class Builder(Transformer[Token, Any]):
             raise Misread(f"{name} needs something to aggregate: {name} x : {{ ... }}", span)
         return Aggregate("count", None, body[0], span)
 
-    def aggregate(self, name: Token, target: Any, body: tuple[Body, Span]) -> Aggregate:
-        return Aggregate(str(name), as_expression(target), body[0], between(token_span(name), body[1]))
+    def aggregate(self, name: Token, target: Any, *rest: Any) -> Aggregate:
+        body, end = rest[-1]
+        parameter = as_expression(rest[0]) if len(rest) == 2 else None
+        return Aggregate(str(name), as_expression(target), body, between(token_span(name), end), parameter=parameter)
 
     def lone_atom(self, atom: Atom) -> tuple[Body, Span]:
         return (atom,), atom.span

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from datalog.aggregates import RESERVED, user_aggregates
+from datalog.approx import check_approximations
 from datalog.ast import Program, replace
 from datalog.errors import UsageProblem, raise_all
-from datalog.functions import AGGREGATES, FUNCTIONS, Function, user_functions
+from datalog.functions import FUNCTIONS, Function, user_functions
+from datalog.indexed import check_indexes
 from datalog.infer import infer_types
 from datalog.names import check_calls, check_relations, resolve_constants, resolve_types
 from datalog.report import Report
@@ -47,6 +50,9 @@ def check(
     check_safety(program, report)
     check_strata(program, report)
     program = infer_types(program, known, report)
+    if not report.problems:  # what follows takes the program for a sound one
+        check_indexes(program, report)
+        check_approximations(program, report)
 
     raise_all(report.problems)
     return replace(program, checked=True)
@@ -65,12 +71,12 @@ def _register(
         for name, value in table.items():
             if not name.replace("?", "_").isidentifier():
                 raise UsageProblem(f"`{name}` cannot be the name of a {kind}: rules could not write it")
-            if name in FUNCTIONS or name in AGGREGATES or name in ("nil", "true", "false", "_"):
+            if name in FUNCTIONS or name in RESERVED or name in ("nil", "true", "false", "_"):
                 raise UsageProblem(f"`{name}` is already taken by the language and cannot be registered as a {kind}")
             if not callable(value):
                 raise UsageProblem(f"the {kind} `{name}` cannot be called: {value!r}")
     return replace(
         program,
         functions={**program.functions, **functions},
-        aggregates={**program.aggregates, **aggregates},
+        aggregates={**program.aggregates, **user_aggregates(aggregates)},
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from datalog.aggregates import signature
 from datalog.ast import (
     Aggregate,
     Atom,
@@ -27,7 +28,7 @@ from datalog.ast import (
 )
 from datalog.errors import Note
 from datalog.format import format_expression
-from datalog.functions import Function, result_type
+from datalog.functions import Function
 from datalog.report import Report
 from datalog.scope import correlated, level_variables
 
@@ -231,21 +232,21 @@ class Families:
     def _aggregated(self, node: Aggregate | HeadAggregate, scope: Scope) -> int:
         """The node of an aggregate's value; `scope` is the one its target stands in."""
         target = None if node.target is None else self._expression(node.target, scope)
-        if node.function in ("sum", "avg") and target is not None and node.target is not None:
+        known = signature(node.function, self.program.aggregates)
+        if known is None:
+            return self._node()
+        if known.takes == "number" and target is not None and node.target is not None:
             root = self._find(target)
             if self.family[root] not in (None, "number"):
-                known = f"{_quote(node.target)} is a {self.family[root]}"
-                self.report.add(f"type clash: {known}, but {node.function} takes numbers", node.target.span,
+                other = f"{_quote(node.target)} is a {self.family[root]}"
+                self.report.add(f"type clash: {other}, but {node.function} takes numbers", node.target.span,
                                 *filter(None, [self.reason[root]]))
             else:
                 number = self._node("number", Note(f"{node.function} takes numbers", node.span))
                 self._unify(number, target, node.target.span, "", "")
-        if node.function in ("min", "max") and target is not None:
+        if known.gives == "same" and target is not None:
             return target
-        if node.function in ("sum", "avg", "count"):
-            return self._node("number", Note(f"{node.function} gives a number", node.span))
-        custom = self.program.aggregates.get(node.function)
-        family = family_of_type(result_type(custom)) if custom is not None else None
+        family = family_of_type(known.gives)
         return self._node(family, Note(f"{node.function} gives a {family}", node.span) if family else None)
 
 

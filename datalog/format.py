@@ -25,7 +25,13 @@ from datalog.ast import (
     Variable,
 )
 
-__all__ = ["format_expression", "format_literal", "format_program", "format_relation", "format_rule", "format_value"]
+__all__ = [
+    "RESERVED", "format_expression", "format_literal", "format_program", "format_relation", "format_rule",
+    "format_value",
+]
+
+RESERVED = frozenset({"min", "max", "sum", "count", "avg", "mean"})
+"""The aggregates that the grammar knows. The others are plain names, which relations and variables may have as well."""
 
 # How tightly operators bind; the operands of `^` are lopsided: `-x ^ -y` is `-(x ^ (-y))`.
 _SUM, _PRODUCT, _UNARY, _POWER, _ATOM = 1, 2, 3, 4, 5
@@ -81,10 +87,10 @@ def _expression(node: Any) -> tuple[str, int]:
         return text, _UNARY if text.startswith("-") else _ATOM
     if isinstance(node, HeadAggregate):
         # A `>` inside would end the aggregate, but comparisons are no expressions: none can stand there.
-        return f"{node.function}<{'*' if node.target is None else format_expression(node.target)}>", _ATOM
+        return f"{node.function}<{_aggregated(node) or '*'}>", _ATOM
     if isinstance(node, Aggregate):
-        target = "" if node.target is None else f" {format_expression(node.target)}"
-        return f"{node.function}{target} : {{ {', '.join(map(format_literal, node.body))} }}", _ATOM
+        target = f"{node.function} {_aggregated(node)}".rstrip()
+        return f"{target} : {{ {', '.join(map(format_literal, node.body))} }}", _ATOM
     if isinstance(node, Call):
         if node.function in _BINARY and len(node.arguments) == 2:
             strength, left, right = _BINARY[node.function]
@@ -95,6 +101,14 @@ def _expression(node: Any) -> tuple[str, int]:
         arguments = ", ".join(map(format_expression, node.arguments))
         return (f"[{arguments}]" if node.function == "list" else f"{node.function}({arguments})"), _ATOM
     raise TypeError(f"not an expression: {node!r}")
+
+
+def _aggregated(node: Aggregate | HeadAggregate) -> str:
+    """What an aggregate ranges over, and its parameter."""
+    parts = [format_expression(part) for part in (node.target, node.parameter) if part is not None]
+    if isinstance(node, Aggregate) and parts and parts[0].startswith("-") and node.function not in RESERVED:
+        parts[0] = f"({parts[0]})"  # or it would be subtracted from a variable with that name
+    return ", ".join(parts)
 
 
 def format_literal(node: Any) -> str:
@@ -151,6 +165,8 @@ def format_directive(directive: Directive) -> str:
     def value(v: Any) -> str:
         return str(v).lower() if isinstance(v, bool) else format_value(v)
 
+    if directive.kind == "approx":
+        return f".approx {directive.relation} {value(directive.parameters['threshold'])}"
     parameters = ", ".join(f"{k}={value(v)}" for k, v in directive.parameters.items())
     return f".{directive.kind} {directive.relation}" + (f"({parameters})" if parameters else "")
 

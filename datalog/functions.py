@@ -2,7 +2,7 @@
 
 `FUNCTIONS` holds the built-in ones by name, the operators among them (`+ - * / % ^`, `neg`, `list`). Their
 implementations raise `ArithmeticError` or `ValueError` with a plain sentence; who evaluates the rule adds its
-name. `AGGREGATES` are the names of the built-in aggregates.
+name. For aggregates see `datalog.aggregates`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from datalog.errors import UsageProblem
 from datalog.format import format_value
 
 __all__ = [
-    "AGGREGATES", "FUNCTIONS", "Function", "NUMBER_RANGE", "UNSIGNED_RANGE", "in_range", "result_type",
-    "user_functions", "value_of",
+    "FUNCTIONS", "Function", "NUMBER_RANGE", "UNSIGNED_RANGE", "in_range", "result_type",
+    "type_of_annotation", "user_functions", "value_of",
 ]
-
-AGGREGATES = frozenset({"min", "max", "sum", "count", "avg", "mean"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +187,12 @@ FUNCTIONS: Mapping[str, Function] = _table(
 _ANNOTATIONS: Mapping[Any, str] = {int: "number", float: "float", str: "symbol", tuple: "list", list: "list"}
 
 
-def _annotated(annotation: Any) -> str:
+def type_of_annotation(annotation: Any) -> str:
+    """The type of the language that a Python annotation stands for; `any` for what is none.
+
+    >>> type_of_annotation(int), type_of_annotation(list[str]), type_of_annotation(object)
+    ('number', 'list', 'any')
+    """
     origin = typing.get_origin(annotation) or annotation
     return _ANNOTATIONS.get(origin, "any") if isinstance(origin, (type, types.GenericAlias)) else "any"
 
@@ -204,11 +207,16 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 def result_type(function: Callable[..., Any]) -> str:
     """The type of what a Python function returns, by its annotation; `any` if it has none.
 
+    An object that knows it (`livelog.aggregate`) says so itself.
+
     >>> def area(w: int, h: int) -> float: ...
     >>> result_type(area)
     'float'
     """
-    return _annotated(_hints(function).get("return"))
+    told = getattr(function, "result_type", None)
+    if isinstance(told, str):
+        return told
+    return type_of_annotation(_hints(function).get("return"))
 
 
 def value_of(value: Any, what: str) -> Any:
@@ -256,15 +264,16 @@ def _user_function(name: str, function: Callable[..., Any]) -> Function:
     except (TypeError, ValueError):  # some functions written in C do not tell
         return Function(name, call, 0, None, ("any",), "any", f"{name}(...)")
     hints = _hints(function)
+    result = type_of_annotation(hints.get("return"))
     least, most = 0, 0
     parameters: list[str] = []
     for parameter in signature.parameters.values():
-        kind = _annotated(hints.get(parameter.name))
+        kind = type_of_annotation(hints.get(parameter.name))
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             least, most = least + (parameter.default is parameter.empty), most + 1
             parameters.append("number" if kind == "float" else kind)
         elif parameter.kind == parameter.VAR_POSITIONAL:
             parameters.append("number" if kind == "float" else kind)
-            return Function(name, call, least, None, tuple(parameters), _annotated(hints.get("return")), f"{name}(...)")
+            return Function(name, call, least, None, tuple(parameters), result, f"{name}(...)")
     usage = f"{name}({', '.join(list(signature.parameters)[:most])})"
-    return Function(name, call, least, most, tuple(parameters) or ("any",), _annotated(hints.get("return")), usage)
+    return Function(name, call, least, most, tuple(parameters) or ("any",), result, usage)

@@ -10,6 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Mapping
 from typing import Any
 
+from datalog.aggregates import signature
 from datalog.ast import (
     Aggregate,
     Atom,
@@ -29,7 +30,7 @@ from datalog.errors import Note
 from datalog.facts import describe, evaluate_fact, misfit
 from datalog.families import Families, Scope, family_of_type, family_of_value
 from datalog.format import format_expression
-from datalog.functions import Function, in_range, result_type
+from datalog.functions import Function, in_range
 from datalog.names import atoms
 from datalog.report import Report
 
@@ -164,12 +165,10 @@ class _Inference:
 
     def aggregated(self, node: Aggregate | HeadAggregate, scope: Scope) -> int:
         target = NONE if node.target is None else self.rank(node.target, scope)
-        if node.function in ("count", "avg"):
-            return NUMBER if node.function == "count" else FLOAT
-        if node.function in ("min", "max", "sum"):
+        known = signature(node.function, self.program.aggregates)
+        if known is not None and known.gives in ("same", "numeric"):
             return NUMBER if target == LITERAL else target
-        custom = self.program.aggregates.get(node.function)
-        return _RANKS.get(result_type(custom), UNKNOWN) if custom is not None else UNKNOWN
+        return UNKNOWN if known is None else _RANKS.get(known.gives, UNKNOWN)
 
     def family(self, node: Any, scope: Scope) -> str | None:
         if isinstance(node, Variable):
@@ -181,12 +180,10 @@ class _Inference:
             if function is not None and function.result == "same":
                 return next(filter(None, (self.family(a, scope) for a in node.arguments)), None)
             return family_of_type(function.result) if function else None
-        if node.function in ("min", "max") and node.target is not None:
+        known = signature(node.function, self.program.aggregates)
+        if known is not None and known.gives == "same" and node.target is not None:
             return self.family(node.target, scope.of(node) if isinstance(node, Aggregate) else scope)
-        if node.function in ("sum", "avg", "count"):
-            return "number"
-        custom = self.program.aggregates.get(node.function)
-        return family_of_type(result_type(custom)) if custom is not None else None
+        return None if known is None else family_of_type(known.gives)
 
     def type_of(self, node: Any, scope: Scope) -> str:
         family = self.family(node, scope)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from datalog.aggregates import RESERVED, check_aggregate, signature
 from datalog.ast import (
     Aggregate,
     Atom,
@@ -26,7 +27,7 @@ from datalog.ast import (
     replace,
 )
 from datalog.errors import Note, UsageProblem
-from datalog.functions import AGGREGATES, Function, value_of
+from datalog.functions import Function, value_of
 from datalog.pieces import fold_list
 from datalog.report import Report, listed, suggestion
 
@@ -83,7 +84,9 @@ def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
         return node if atom is node.atom else replace(node, atom=atom)
     if isinstance(node, (Aggregate, HeadAggregate)):
         target = None if node.target is None else rewrite(node.target, change)
-        node = node if target is node.target else replace(node, target=target)
+        parameter = None if node.parameter is None else rewrite(node.parameter, change)
+        if target is not node.target or parameter is not node.parameter:
+            node = replace(node, target=target, parameter=parameter)
         if isinstance(node, Aggregate):
             body = tuple(rewrite(literal, change) for literal in node.body)
             if any(new is not old for new, old in zip(body, node.body, strict=True)):
@@ -188,7 +191,7 @@ def check_relations(program: Program, functions: Mapping[str, Function], report:
     directed = {directive.relation for directive in program.directives}
     # Without declarations a relation that only bodies mention is a base relation that updates will fill.
     known = declared | heads | directed | (set() if declared else used)
-    for name in sorted({*heads, *declared} & AGGREGATES):
+    for name in sorted({*heads, *declared} & RESERVED):
         place = program.relations[name].span if name in declared else next(
             r.head.span for r in program.rules if r.head.relation == name)
         report.add(f"`{name}` is the name of an aggregate; a relation cannot have it", place)
@@ -245,10 +248,8 @@ def check_calls(
         for node in (*expressions(rule), *rule.aggregates):
             if isinstance(node, Call):
                 _check_call(node, functions, aggregates, report)
-            elif isinstance(node, (Aggregate, HeadAggregate)) and node.function not in AGGREGATES | aggregates.keys():
-                report.add(f"unknown aggregate `{node.function}`"
-                           + suggestion(node.function, AGGREGATES | aggregates.keys()), node.span,
-                           Note(f"the aggregates are {listed(sorted(AGGREGATES | aggregates.keys()))}"))
+            elif isinstance(node, (Aggregate, HeadAggregate)):
+                check_aggregate(node, aggregates, report)
         _check_places(rule, report)
 
 
@@ -259,9 +260,10 @@ def _check_call(
     count = len(call.arguments)
     if function is None:
         name = call.function
-        if name in AGGREGATES | aggregates.keys():
-            report.add(f"`{name}` is an aggregate: write {name} x : {{ ... }} in a body, {name}<x> in a head",
-                       call.span)
+        aggregate = signature(name, aggregates)
+        if aggregate is not None:
+            in_head, in_body = aggregate.uses
+            report.add(f"`{name}` is an aggregate: write {in_body} in a body, {in_head} in a head", call.span)
         else:
             known = sorted(f for f in functions if f.isidentifier() and f not in ("neg", "list"))
             report.add(f"unknown function `{name}`{suggestion(name, known)}", call.span,

@@ -256,9 +256,9 @@ def _children(node: Any) -> tuple[Any, ...]:
     if isinstance(node, Negation):
         return (node.atom,)
     if isinstance(node, HeadAggregate):
-        return (node.target,)
+        return (node.target, node.parameter)
     if isinstance(node, Aggregate):
-        return (node.target, *node.body)
+        return (node.target, node.parameter, *node.body)
     if isinstance(node, Group):
         return tuple(itertools.chain.from_iterable(node.branches))
     if isinstance(node, Constant) and isinstance(node.value, tuple):

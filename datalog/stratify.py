@@ -1,101 +1,25 @@
 """The phase of the checker that asks whether negation and aggregation can wait for what they are about.
 
 A relation may depend on itself, but not through a negation or an aggregate: its tuples would have to be known
-before they are derived.
+before they are derived. Unless an argument counts the steps: see `datalog.indexed`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
 
-from datalog.ast import Aggregate, Atom, Comparison, Negation, Program, Rule, Span, expressions
+from datalog.ast import Program, Span
+from datalog.dependencies import Dependency, components, dependencies
 from datalog.errors import Note, StratificationProblem
+from datalog.indexed import Iteration, iterate
 from datalog.report import Report
 
-__all__ = ["Dependency", "check_strata", "components", "dependencies"]
-
-
-@dataclass(frozen=True, slots=True)
-class Dependency:
-    """`head` needs `relation`: `kind` is `""` (its tuples), `negation` or `aggregate` (all of its tuples)."""
-
-    head: str
-    relation: str
-    kind: str
-    rule: Rule
-    span: Span
-
-
-def dependencies(rule: Rule) -> Iterator[Dependency]:
-    """What a rule reads, and how.
-
-    >>> from datalog.parser import parse
-    >>> [(d.relation, d.kind) for d in dependencies(parse("r(x) :- s(x), !t(x), 1 < count : u(x).").rules[0])]
-    [('s', ''), ('t', 'negation'), ('u', 'aggregate')]
-    """
-    head = rule.head.relation
-    grouped = "aggregate" if rule.aggregates else ""
-
-    def reads(literal: Any, kind: str) -> Iterator[Dependency]:
-        if isinstance(literal, Negation):
-            yield Dependency(head, literal.atom.relation, kind or "negation", rule, literal.span)
-        elif isinstance(literal, Atom):
-            yield Dependency(head, literal.relation, kind, rule, literal.span)
-        elif isinstance(literal, Comparison):
-            for expression in expressions(literal):
-                if isinstance(expression, Aggregate):
-                    for inner in expression.body:
-                        if not isinstance(inner, Comparison):
-                            yield from reads(inner, "aggregate")
-
-    for literal in rule.body:
-        yield from reads(literal, grouped)
-
-
-def components(edges: Mapping[str, list[str]]) -> dict[str, int]:
-    """The strongly connected component of every node, numbered so that an edge never leads to a higher number.
-
-    >>> components({"a": ["b"], "b": ["a", "c"], "c": []})
-    {'c': 0, 'b': 1, 'a': 1}
-    """
-    # Tarjan's algorithm with its own stack: a chain of thousands of relations must not exhaust Python's.
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    component: dict[str, int] = {}
-    path: list[str] = []
-    count = 0
-    for root in edges:
-        if root in index:
-            continue
-        work: list[tuple[str, Iterator[str]]] = [(root, iter(edges[root]))]
-        index[root] = low[root] = len(index)
-        path.append(root)
-        while work:
-            node, successors = work[-1]
-            for successor in successors:
-                if successor not in index:
-                    index[successor] = low[successor] = len(index)
-                    path.append(successor)
-                    work.append((successor, iter(edges.get(successor, ()))))
-                    break
-                if successor not in component:
-                    low[node] = min(low[node], index[successor])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    while node not in component:
-                        component[path.pop()] = count
-                    count += 1
-    return component
+__all__ = ["check_strata", "components"]
 
 
 def check_strata(program: Program, report: Report) -> None:
-    """Report every negation and aggregate that a relation reaches itself through, with the cycle."""
+    """Report every negation and aggregate that a relation reaches itself through without an index, with the cycle."""
     found = [d for rule in program.rules if rule.body for d in dependencies(rule)]
     edges: dict[str, list[str]] = {}
     leaving: dict[str, list[Dependency]] = defaultdict(list)
@@ -104,14 +28,22 @@ def check_strata(program: Program, report: Report) -> None:
         leaving[dependency.head].append(dependency)
     component = components(edges)
     seen: set[frozenset[Span]] = set()
+    through: dict[int, Iteration | Note] = {}
     for bad in found:
-        if not bad.kind or component[bad.head] != component[bad.relation]:
+        number = component[bad.head]
+        if not bad.kind or number != component[bad.relation]:
+            continue
+        if number not in through:
+            through[number] = iterate(program, [name for name, c in component.items() if c == number])
+        missing = through[number]
+        if isinstance(missing, Iteration):
             continue
         cycle = [bad, *_path(bad.relation, bad.head, leaving, component)]
         rules = frozenset(dependency.rule.span for dependency in cycle)
         if rules not in seen:  # a cycle may hold several negations; it is one mistake
             seen.add(rules)
-            report.problems.append(StratificationProblem(_message(bad), bad.span, report.source, _notes(cycle)))
+            notes = [*_notes(cycle), missing]
+            report.problems.append(StratificationProblem(_message(bad), bad.span, report.source, notes))
 
 
 def _message(bad: Dependency) -> str:

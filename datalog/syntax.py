@@ -13,6 +13,7 @@ from typing import Any
 
 from lark import Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
+from datalog.aggregates import AGGREGATES
 from datalog.ast import Source
 from datalog.errors import Note, SyntaxProblem
 from datalog.report import listed, suggestion
@@ -20,7 +21,7 @@ from datalog.scan import CLOSED_STRING, PIECE, Piece, open_comment, scan, span_o
 
 __all__ = ["DIRECTIVES", "QUALIFIERS", "Trouble", "explain"]
 
-DIRECTIVES = ("decl", "input", "output", "printsize", "limitsize", "const", "type")
+DIRECTIVES = ("decl", "input", "output", "printsize", "limitsize", "approx", "const", "type")
 QUALIFIERS = ("key", "ttl", "bag", "partition")
 
 
@@ -146,6 +147,9 @@ class _Explainer:
         if after.text in ("and", "or"):
             sign = "," if after.text == "and" else ";"
             return self.trouble(f"`{after.text}` is written `{sign}`", after.start, after.end)
+        if str(name) in AGGREGATES and self.here is not None:
+            return self.trouble(f"expected {expectation(self.accepts)}, not `{self.here.text}`", self.here.start,
+                                self.here.end, f"`{name}` is an aggregate, used as {AGGREGATES[name].uses[1]}")
         return self.trouble(f"expected `,`, an operator or a closing bracket after `{name}`, not `{after.text}`",
                             after.start, after.end)
 
@@ -217,6 +221,10 @@ class _Explainer:
     def aggregate(self) -> Trouble | None:
         """An aggregate's name where it cannot stand: as a variable, or `min<x>` in a body."""
         last = self.stack[-1] if self.stack else None
+        if self.here is not None and self.here.text == ":" and self.before and self.before[-1].text in AGGREGATES:
+            before = self.before[-1]
+            return self.trouble(f"{before.text} needs something to aggregate: {AGGREGATES[before.text].uses[1]}",
+                                before.start, self.here.end)
         names = [value for value in self.stack if isinstance(value, Token) and value.type == "AGGREGATE"]
         if not names or self.here is None:
             return None
