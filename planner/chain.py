@@ -37,11 +37,12 @@ class Step:
     def rule(self, name: str, head: str, outputs: tuple[Expr, ...], text: str) -> PlanRule:
         """The plan rule for this step; placements are chosen later."""
         if len(self.parts) == 1:
-            return MapRule(name, head, Input(self.parts[0].relation, ()), self.where, outputs, text)
-        left, right = (
-            Input(part.relation, (), tuple(pair[side] for pair in self.keys)) for side, part in enumerate(self.parts)
-        )
-        return JoinRule(name, head, left, right, self.where, outputs, "left", text)
+            return MapRule(name, head, self.input(0), self.where, outputs, text)
+        return JoinRule(name, head, self.input(0), self.input(1), self.where, outputs, "left", text)
+
+    def input(self, side: int) -> Input:
+        """A part as an input of a rule."""
+        return Input(self.parts[side].relation, (), tuple(pair[side] for pair in self.keys))
 
 
 class Chain:

@@ -13,7 +13,7 @@ from typing import Any
 
 from datalog.ast import Atom, Call, Comparison, Constant, Expression, Variable, variables
 from operators.expr import Col, Expr
-from operators.monoids import factory
+from operators.monoids import factory, of_nothing
 from planner.build import Builder, Part
 from planner.draft import Body, Lookup
 from planner.translate import Translator, evaluate
@@ -50,7 +50,7 @@ def collected(builder: Builder, body: Body, inner: Callable[[Lookup], tuple[Part
         closed.append(listing)
         if lookup.result is not None:
             definitions[lookup.result] = fold
-        if lookup.function not in ("count", "sum"):  # those have a value even of nothing
+        if of_nothing(lookup.function, builder.program.aggregates) is None:
             has = Call(_register(builder, _is_true), (fold,), type="number")
             guards.append(Comparison("=", has, Constant(1)))
     return replace(

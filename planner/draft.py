@@ -12,9 +12,10 @@ from typing import Any
 
 import networkx as nx
 
+from datalog.approx import approximations
 from datalog.ast import Aggregate, Atom, Comparison, Expression, Negation, Program, Rule, expressions, variables
 from datalog.functions import user_functions
-from planner.plan import PlanRule, RelationPlan, Stratum
+from planner.plan import Layer, PlanRule, RelationPlan, Stratum, Tolerance
 
 __all__ = ["Body", "Clause", "Draft", "Lookup", "components", "reads", "replace"]
 
@@ -83,7 +84,8 @@ class Draft:
     """The state between two passes. `sizes`: a guess at how small a relation is (larger is smaller).
 
     `functions`: those that are not built in, the user's at first. `aggregates`: those that the planner itself
-    needs beside the built-in ones and the user's.
+    needs beside the built-in ones and the user's. `layers`: the relations that are layers of others. `tolerances`:
+    those that are approximated.
     """
 
     program: Program
@@ -94,6 +96,8 @@ class Draft:
     sizes: Mapping[str, int] = field(default_factory=dict)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     aggregates: Mapping[str, Any] = field(default_factory=dict)
+    layers: Mapping[str, Layer] = field(default_factory=dict)
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     strata: tuple[Stratum, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -108,7 +112,8 @@ class Draft:
                 counts[name] = counts.get(name, 0) + 1
                 clauses.append(Clause(f"{name}/{counts[name]}", rule))
         functions = {name: function.call for name, function in user_functions(program.functions).items()}
-        return cls(program, tuple(clauses), functions=functions)
+        tolerances = {name: Tolerance(a.values, a.threshold) for name, a in approximations(program).items()}
+        return cls(program, tuple(clauses), functions=functions, tolerances=tolerances)
 
 
 def reads(rule: Rule) -> Iterator[str]:

@@ -9,15 +9,23 @@ The rows that expressions see are described in `operators.expr`: the left tuple'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from operators.expr import Expr
+from operators.sums import COUNT, Factor
 
 BROADCAST: Literal["all"] = "all"
 
 Placement = tuple[int, ...] | Literal["all"]
 """Where tuples live: hashed by these columns (`()` is one fixed partition), or a copy on every partition."""
+
+Term = tuple[int, int, int]
+"""A coefficient, the number of a factor of the left side, and of one of the right side: their product."""
+
+Sums = tuple[tuple[Term, ...], ...]
+"""The vector of a linear aggregate: each entry is a sum of terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,8 @@ class RelationPlan:
     `partition`: the columns whose hash picks the owner of a tuple.
     `weighted`: an auxiliary or a `bag` whose multiplicities matter to its readers; otherwise a set.
     `selection`: aggregate selection pushed into the relation's Fixpoint, if the planner proved it.
+    `layer`: what an auxiliary that `unroll` made is a layer of.
+    `tolerance`: the relation is approximated; all its columns but the tolerant ones are its key.
     """
 
     name: str
@@ -41,10 +51,29 @@ class RelationPlan:
     bag: bool = False
     weighted: bool = False
     selection: Selection | None = None
+    layer: Layer | None = None
+    tolerance: Tolerance | None = None
 
     @property
     def arity(self) -> int:
         return len(self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A relation that stands for the tuples of another one with one value of its index, and leaves out that column."""
+
+    relation: str
+    column: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """Numbers in these columns may be off by as much as the threshold before a change of them is published."""
+
+    columns: tuple[int, ...]
+    threshold: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +139,7 @@ class LookupRule:
     The key is `left.key`. An inner row matches if its `inner.key` columns equal the first `len(inner.key)`
     key columns and `where` holds over the row (key columns, inner columns). `value` is over the same row.
     `function` `absent` gives the head `key` (no value) when nothing matches: negation. Otherwise it is an
-    aggregate; `count` and `sum` of nothing are 0, any other aggregate of nothing gives no head tuple.
+    aggregate by the name that `operators.monoids` knows; if it says something of nothing, `of_nothing` there says what.
     The head is always met where it is made: its partition columns are the key columns that `left.at` hashes.
     """
 
@@ -130,6 +159,9 @@ class GroupRule:
 
     `aggregates` are pairs of a function and its argument (None for `count<*>`). `layout` puts the head
     together: column i of the head is entry `layout[i]` of (group..., results...).
+
+    `sums` says how each aggregate is kept. A linear one is a vector of sums, each a sum of terms over the `factors` of
+    a row (the right factor of a term is always 0 here); for one that is not, None, it takes the argument itself.
     """
 
     id: str
@@ -140,9 +172,149 @@ class GroupRule:
     aggregates: tuple[tuple[str, Expr | None], ...]
     layout: tuple[int, ...]
     text: str
+    factors: tuple[Factor, ...] = (COUNT,)
+    sums: tuple[Sums | None, ...] = ()
 
 
-PlanRule = MapRule | JoinRule | LookupRule | GroupRule
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What a lineage join keeps of one side, over that side's columns.
+
+    Of the tuples that meet `where`, by their join key and the values of `kept`: the sums of `factors`, of which the
+    first is the count.
+    """
+
+    where: tuple[Expr, ...]
+    kept: tuple[Expr, ...]
+    factors: tuple[Factor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LineageRule:
+    """`head(group..., aggregates...) :- left, right, where.`: head aggregates over a join whose rows are not kept.
+
+    `where`, `group`, `aggregates` and `layout` say what the rule means, as in a JoinRule and a GroupRule. The rest is
+    how it is done (see `planner.lineage`). `partials` are what is kept of the two sides. Where two partial sums meet on
+    the join key and `filters` hold, they contribute to `outputs`, which are the group terms and then the arguments of
+    the aggregates that are not linear; the others are made of the factors as `sums` says. `filters` and `outputs` are
+    over the row (join key..., kept of the left..., kept of the right...). Contributions go to the head's home.
+    """
+
+    id: str
+    head: str
+    left: Input
+    right: Input
+    where: tuple[Expr, ...]
+    group: tuple[Expr, ...]
+    aggregates: tuple[tuple[str, Expr | None], ...]
+    layout: tuple[int, ...]
+    text: str
+    partials: tuple[Partial, Partial]
+    filters: tuple[Expr, ...]
+    outputs: tuple[Expr, ...]
+    sums: tuple[Sums | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """An aggregate over those rows of `input` that meet `where`: `function` of `value` (None: of the rows as such).
+
+    `type` is that of its result, `of` that of the values. `equal`: what must be equal to `NestedRule.equal`, term by
+    term. `order`: the operator and the left side of `q op key`, if the rows that count for an outer row are those up to
+    its key, or from it on. All expressions are over the inner row.
+    """
+
+    input: Input
+    where: tuple[Expr, ...]
+    function: str
+    value: Expr | None
+    type: str
+    of: str
+    equal: tuple[Expr, ...] = ()
+    order: tuple[str, Expr] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A correlated aggregate of a comparison that is tried key by key.
+
+    `equal` and `key` are columns of `NestedRule.free`: what its `Inner.equal` must be equal to, and the key of its
+    order.
+    """
+
+    inner: Inner
+    equal: tuple[int, ...]
+    key: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NestedRule:
+    """`head(...) :- outer, where, compared op threshold.`: rows that pass a comparison with nested aggregates.
+
+    `where`, `equal`, `key`, `group` and the arguments of aggregates are over the outer row. What is compared, by
+    `method`:
+
+    - `answer`: `compared`, over the answer (of `inner`) for the row's kind; kinds are told apart by `equal`;
+    - `value`: the row's `key`. The threshold may then depend on the answer for the row's kind, too;
+    - `sum`: `compared`, over a running sum of `inner`, up to the row's `key`; it goes one way with that sum,
+      `falls` says which.
+
+    - `each`: whatever there is. `threshold` is then the whole comparison, over the row (`free`..., the answers of
+      `asked`..., scalars...); `free` is what it and its aggregates read of the outer row. `reason`: why no index does.
+
+    Otherwise `threshold` is over the row (answer if the method is `value` and there is an `inner`, scalars...).
+
+    The head is made of the rows that pass, by `shows`: `results` (group columns and aggregates, put together by
+    `layout` as in a GroupRule), or `rows` (the group columns alone, as often as there are rows). An aggregate is a
+    function, its argument, and the type of that. `single`: all rows that one index holds (those of a kind; with the
+    method `answer`, all) are of one group.
+    """
+
+    id: str
+    head: str
+    outer: Input
+    where: tuple[Expr, ...]
+    equal: tuple[Expr, ...]
+    key: Expr | None
+    inner: Inner | None
+    scalars: tuple[Inner, ...]
+    method: Literal["answer", "value", "sum", "each"]
+    compared: Expr | None
+    falls: bool
+    op: str
+    threshold: Expr
+    shows: Literal["results", "rows"]
+    group: tuple[Expr, ...]
+    aggregates: tuple[tuple[str, Expr | None, str], ...]
+    layout: tuple[int, ...]
+    single: bool
+    text: str
+    free: tuple[Expr, ...] = ()
+    asked: tuple[Asked, ...] = ()
+    reason: str = ""
+
+    @property
+    def inners(self) -> tuple[Inner, ...]:
+        """All aggregates that are compared, the correlated ones first."""
+        one = () if self.inner is None else (self.inner,)
+        return (*one, *(asked.inner for asked in self.asked), *self.scalars)
+
+    def with_inputs(self, new: Callable[[Input], Input]) -> NestedRule:
+        """The rule with other inputs."""
+
+        def inner(x: Inner) -> Inner:
+            return replace(x, input=new(x.input))
+
+        return replace(
+            self,
+            outer=new(self.outer),
+            inner=None if self.inner is None else inner(self.inner),
+            asked=tuple(replace(asked, inner=inner(asked.inner)) for asked in self.asked),
+            scalars=tuple(map(inner, self.scalars)),
+        )
+
+
+PlanRule = MapRule | JoinRule | LookupRule | GroupRule | LineageRule | NestedRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,15 +14,17 @@ from planner.build import Part
 from planner.chain import Chain, Step
 from planner.collect import ROWS, collected
 from planner.draft import Body, Lookup
+from planner.nested import nest_parts
 from planner.order import choose, more_outside
 from planner.plan import Input, LookupRule, MapRule
 from planner.translate import Translator
 
-__all__ = ["last_step"]
+__all__ = ["inner_rows", "last_step"]
 
 
 def last_step(chain: Chain) -> Step:
-    """Answer the lookups and join the parts until one step is left."""
+    """Filter the parts, answer the lookups and join until one step is left."""
+    nest_parts(chain, inner_rows)
     while True:
         if attach(chain):
             continue
@@ -107,7 +109,7 @@ def _replaces(chain: Chain, asking: Part, answers: Part) -> bool:
 
 def _answers(chain: Chain, lookup: Lookup, asking: Part) -> Part:
     """The answers to a lookup, as a part."""
-    inner, body = _inner(chain, lookup, asking)
+    inner, body = inner_rows(chain, lookup, asking)
     if lookup.function != ROWS:
         return _rule(chain, lookup, asking, inner, body)
     # where there is no row to list, the list is empty
@@ -160,7 +162,7 @@ def _rule(chain: Chain, lookup: Lookup, asking: Part, inner: Part, body: Body) -
     )
 
 
-def _inner(chain: Chain, lookup: Lookup, asking: Part | None) -> tuple[Part, Body]:
+def inner_rows(chain: Chain, lookup: Lookup, asking: Part | None) -> tuple[Part, Body]:
     """The relation of the inner rows, and the body whose filters the lookup itself still has to apply.
 
     A single atom is read as it stands. Several atoms, or lookups inside, make an auxiliary of their bindings.
@@ -181,7 +183,7 @@ def _inner(chain: Chain, lookup: Lookup, asking: Part | None) -> tuple[Part, Bod
         if asking is not None and not asking.recursive:
             extra = (_keys(chain, lookup.needs, asking),)
         else:
-            body = collected(chain.builder, body, lambda nested: _inner(chain, nested, None))
+            body = collected(chain.builder, body, lambda nested: inner_rows(chain, nested, None))
     inside = {name for atom in body.atoms for name in variables(atom)}.union(*(part.variables for part in extra))
     inside |= {n.result for n in body.lookups if n.result is not None}
     own = tuple(f for f in body.filters if body.roots(f) <= inside)
@@ -198,7 +200,10 @@ def _inner(chain: Chain, lookup: Lookup, asking: Part | None) -> tuple[Part, Bod
         True,
         extra,
     )
-    return sub.materialise(last_step(sub)), late
+    step = last_step(sub)
+    if len(step.parts) == 1 and not step.where:
+        return step.parts[0], late
+    return sub.materialise(step), late
 
 
 def _asks_for_outer(body: Body, needs: Sequence[str]) -> bool:

@@ -24,7 +24,10 @@ COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
 }
 
 INLINE = frozenset("+-*")
-"""Arithmetic that the generated code writes out, with a check of the range of `number` around it."""
+"""Arithmetic that the generated code writes out, with a check of the range of `number` around it.
+
+So is a division of floats: one of its arguments is a float for certain.
+"""
 
 
 def as_float(value: Any) -> Any:
@@ -84,6 +87,8 @@ class Translator:
             return Apply(node.function, self.functions[node.function], arguments)
         function = FUNCTIONS[node.function].for_type(node.type)
         inline = node.function if node.function in INLINE and node.type != "unsigned" else None
+        if node.function == "/" and node.type == "float" and not any(isinstance(a, Apply) for a in arguments):
+            inline = "/"  # (of plain columns and constants: the generated code writes them out twice)
         if all(isinstance(a, Const) for a in arguments):
             try:
                 return Const(function(*(a.value for a in arguments if isinstance(a, Const))))

@@ -11,8 +11,10 @@ from planner.plan import (
     GroupRule,
     Input,
     JoinRule,
+    LineageRule,
     LookupRule,
     MapRule,
+    NestedRule,
     Plan,
     PlanRule,
     RelationPlan,
@@ -101,7 +103,7 @@ def _stratum(plan: Plan, stratum: Stratum, done: set[str]) -> Iterator[str]:
         if any(plan.relations[m].weighted for m in members & plan.relations.keys()):
             yield f"{where}: weights in a recursive component"
         for rule in stratum.rules:
-            if isinstance(rule, GroupRule):
+            if isinstance(rule, (GroupRule, LineageRule, NestedRule)):
                 yield f"{where}: groups in a recursive component"
             if isinstance(rule, LookupRule) and rule.inner.relation in members:
                 yield f"{where}: {rule.id} looks up what is not complete yet"
@@ -118,6 +120,8 @@ def _rule(plan: Plan, rule: PlanRule) -> Iterator[str]:
         if not _within(source.key, arity) or (source.at != BROADCAST and not _within(source.at, arity)):
             yield f"key or placement of {source.relation} out of range"
     width = sum(plan.relations[s.relation].arity for s in sources)
+    if isinstance(rule, NestedRule):
+        width = plan.relations[rule.outer.relation].arity
     if isinstance(rule, LookupRule):
         width = len(rule.left.key) + plan.relations[rule.inner.relation].arity
     if not _within((c for e in _expressions(rule) for c in columns(e)), width):
@@ -131,6 +135,11 @@ def _rule(plan: Plan, rule: PlanRule) -> Iterator[str]:
         yield from _join(rule)
     elif isinstance(rule, GroupRule):
         yield from _group(rule, head)
+    elif isinstance(rule, LineageRule):
+        yield from _join(rule)
+        yield from _lineage(rule, plan, head)
+    elif isinstance(rule, NestedRule):
+        yield from _nested(rule, plan, head)
     else:
         yield from _lookup(rule, head.partition, head.arity)
 
@@ -139,14 +148,17 @@ def _expressions(rule: PlanRule) -> Iterator[Expr]:
     yield from rule.where
     if isinstance(rule, (MapRule, JoinRule)):
         yield from rule.outputs
-    elif isinstance(rule, GroupRule):
+    elif isinstance(rule, (GroupRule, LineageRule)):
         yield from rule.group
         yield from (e for _, e in rule.aggregates if e is not None)
+    elif isinstance(rule, NestedRule):
+        yield from (*rule.equal, *rule.group, *(e for _, e, _ in rule.aggregates if e is not None))
+        yield from [*rule.free, *([] if rule.key is None else [rule.key])]
     elif rule.value is not None:
         yield rule.value
 
 
-def _join(rule: JoinRule) -> Iterator[str]:
+def _join(rule: JoinRule | LineageRule) -> Iterator[str]:
     if len(rule.left.key) != len(rule.right.key):
         yield "the keys have different lengths"
     elif not rule.left.key:
@@ -160,6 +172,53 @@ def _group(rule: GroupRule, head: RelationPlan) -> Iterator[str]:
     plain = {e.index for e in rule.group if isinstance(e, Col)}
     if rule.input.at == BROADCAST or not set(rule.input.at) <= plain:
         yield "a group may be on several partitions"
+    yield from _layout(rule, head)
+
+
+def _lineage(rule: LineageRule, plan: Plan, head: RelationPlan) -> Iterator[str]:
+    yield from _layout(rule, head)
+    width = len(rule.left.key) + sum(len(partial.kept) for partial in rule.partials)
+    if not _within((c for e in (*rule.filters, *rule.outputs) for c in columns(e)), width):
+        yield "a contribution reads what is not kept"
+    for source, partial in zip((rule.left, rule.right), rule.partials, strict=True):
+        values = [factor.value for factor in partial.factors if factor.value is not None]
+        read = (c for e in (*partial.where, *partial.kept, *values) for c in columns(e))
+        if not _within(read, plan.relations[source.relation].arity):
+            yield f"a partial sum reads a column that {source.relation} does not have"
+    limits = [len(partial.factors) for partial in rule.partials]
+    terms = [term for sums in rule.sums if sums is not None for entry in sums for term in entry]
+    if any(not (left < limits[0] and right < limits[1]) for _, left, right in terms):
+        yield "a sum is made of a factor that is not kept"
+
+
+def _nested(rule: NestedRule, plan: Plan, head: RelationPlan) -> Iterator[str]:
+    made = len(rule.group) + len(rule.aggregates)
+    if sorted(rule.layout) != list(range(made)):
+        yield "the layout does not fill the head"
+        return
+    if head.arity != made:
+        yield "the head has another number of columns"
+    home = [rule.group[k] if (k := rule.layout[c]) < len(rule.group) else None for c in head.partition]
+    at = [Col(c) for c in rule.outer.at if isinstance(c, int)]
+    if at != home:
+        yield "the head is not at home where it is made"
+    if rule.inner is not None:
+        pairs = list(zip(rule.equal, rule.inner.equal, strict=True))
+        inner_at = [Col(c) for c in rule.inner.input.at if isinstance(c, int)]
+        if len(inner_at) != len(at) or any(pair not in pairs for pair in zip(at, inner_at, strict=False)):
+            yield "outer and inner rows do not meet"
+    for inner in rule.inners:
+        ordered = [] if inner.order is None else [inner.order[1]]
+        valued = [] if inner.value is None else [inner.value]
+        read = (c for e in (*inner.where, *inner.equal, *ordered, *valued) for c in columns(e))
+        if not _within(read, plan.relations[inner.input.relation].arity):
+            yield f"an aggregate reads a column that {inner.input.relation} does not have"
+    others = (*rule.scalars, *(asked.inner for asked in rule.asked))
+    if any(other.input.at != (BROADCAST if rule.outer.at else ()) for other in others):
+        yield "an aggregate is not where the rows are"
+
+
+def _layout(rule: GroupRule | LineageRule, head: RelationPlan) -> Iterator[str]:
     if sorted(rule.layout) != list(range(len(rule.group) + len(rule.aggregates))) or len(rule.layout) != head.arity:
         yield "the layout does not fill the head"
     elif any(rule.layout[c] >= len(rule.group) for c in head.partition):

@@ -15,10 +15,12 @@ from planner.passes.push_selection import push_selection
 from planner.passes.read_winners import read_winners
 from planner.passes.share import share
 from planner.passes.stratify import stratify
+from planner.passes.unroll import unroll
 
 __all__ = ["PASSES"]
 
 PASSES: tuple[Callable[[Draft], Draft], ...] = (
+    unroll,
     declare,
     name_aggregates,
     normalise,

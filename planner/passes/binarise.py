@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from datalog.ast import Expression, HeadAggregate, Variable, variables
 from operators.expr import Apply, Col, Expr
+from operators.monoids import factory
+from planner.arithmetic import renamed
 from planner.build import Builder
 from planner.chain import Chain, Step
 from planner.draft import Clause, Draft, components
-from planner.plan import GroupRule, Input, MapRule
-from planner.solve import last_step
+from planner.lineage import Split
+from planner.nest import at_home
+from planner.nested import take
+from planner.plan import GroupRule, Input, LineageRule, MapRule, NestedRule
+from planner.solve import inner_rows, last_step
 from planner.translate import as_float
 
 __all__ = ["binarise"]
@@ -41,6 +47,7 @@ def binarise(draft: Draft) -> Draft:
         sizes=builder.sizes,
         functions=builder.functions,
         aggregates=builder.aggregates,
+        notes=tuple(builder.notes),
     )
 
 
@@ -57,10 +64,10 @@ def _plain(builder: Builder, clause: Clause, component: frozenset[str]) -> None:
 
 
 def _group(builder: Builder, clause: Clause, recursive: bool) -> None:
-    """A rule with head aggregates: its body becomes one relation that keeps the number of bindings.
+    """A rule with head aggregates: groups over one part, or over the join of two of which only partial sums are kept.
 
-    Groups meet on the partition that a plain column of theirs picks, so where every group term is computed
-    they become columns of an auxiliary.
+    The groups of one part meet on the partition that a plain column of theirs picks, so where every group term is
+    computed they become columns of an auxiliary.
     """
     head = clause.rule.head
     relation = builder.relations[head.relation]
@@ -75,8 +82,11 @@ def _group(builder: Builder, clause: Clause, recursive: bool) -> None:
 
     wanted = [n for a in (*names.values(), *clause.rule.aggregates) for n in variables(a)]
     chain = Chain(builder, clause, body, wanted, frozenset(), True)
+    nest = take(chain)
     step = last_step(chain)
-    if len(step.parts) > 1 or computed:
+    if nest is not None:
+        step = step if len(step.parts) == 1 else chain.step(chain.materialise(step))
+    elif computed and len(step.parts) == 1:
         step = chain.step(chain.materialise(step, computed))
 
     types = dict(enumerate(relation.types))
@@ -88,27 +98,78 @@ def _group(builder: Builder, clause: Clause, recursive: bool) -> None:
     group = tuple(chain.translator.stored(a, step.row, step.types, types[i]) for i, a in names.items())
     order = [*names, *(i for i in types if i not in names)]
     layout = tuple(order.index(i) for i in types)
-    result = GroupRule(
-        clause.id,
-        relation.name,
-        Input(step.parts[0].relation, ()),
-        step.where,
-        group,
-        aggregates,
-        layout,
-        clause.rule.text,
-    )
+    kinds = [types[i] for i in types if i not in names]
+    result: GroupRule | LineageRule | NestedRule
+    if nest is None:
+        result = _grouped(builder, clause, step, group, aggregates, kinds, layout)
+    else:
+        result = nest.results(chain, step, inner_rows, group, aggregates, layout)
     casts = {i for i, t in types.items() if t == "float" and _is_int(head.arguments[i])}
-    if recursive or casts or not set(relation.partition) <= names.keys():
+    if recursive or casts or not set(relation.partition) <= names.keys() or not at_home(result, relation.partition):
         # groups are complete before the recursion starts, a count becomes a float on its way out, and a group
         # is made where its group columns say
-        kinds = dict(zip(relation.columns, relation.types, strict=True))
-        auxiliary = builder.auxiliary(clause, relation.columns, kinds, False)
+        columns = dict(zip(relation.columns, relation.types, strict=True))
+        auxiliary = builder.auxiliary(clause, relation.columns, columns, False)
         builder.add(replace(result, id=auxiliary, head=auxiliary))
         outputs = tuple(Apply("float", as_float, (Col(i),)) if i in casts else Col(i) for i in types)
         builder.add(MapRule(clause.id, relation.name, Input(auxiliary, ()), (), outputs, clause.rule.text))
     else:
         builder.add(result)
+
+
+def _grouped(
+    builder: Builder,
+    clause: Clause,
+    step: Step,
+    group: tuple[Expr, ...],
+    aggregates: tuple[tuple[str, Expr | None], ...],
+    kinds: Sequence[str],
+    layout: tuple[int, ...],
+) -> GroupRule | LineageRule:
+    """The rule that groups the rows of a step; `kinds` are the types of the aggregates' results."""
+    width = len(step.parts[0].variables)
+    types = [kind for part in step.parts for kind in part.types]
+    left, right = (*(part.partial for part in step.parts), None)[:2]
+    split = Split(width, types, step.keys, (left, right), len(step.parts) > 1)
+    registered = {**builder.program.aggregates, **builder.aggregates}
+    sums = tuple(
+        split.sums(factory(function, registered, kind), argument)
+        for (function, argument), kind in zip(aggregates, kinds, strict=True)
+    )
+    others = [e for (_, e), linear in zip(aggregates, sums, strict=True) if linear is None and e is not None]
+    outputs = [*group, *others]
+    filters = [condition for condition in step.where if not split.where(condition)]
+    for expr in (*outputs, *filters):
+        split.keep(expr)
+    partials = split.partials()
+    name, text = clause.rule.head.relation, clause.rule.text
+    where = step.where
+    if left or right:  # variables that are summed away have no columns: the rule's meaning is told without them
+        arity = builder.relations[step.parts[0].relation].arity
+        moved = {i: i - width + arity for i in range(width, len(types))}
+        where, group = (tuple(renamed(e, moved) for e in expressions) for expressions in (where, group))
+        aggregates = tuple(
+            (function, e and (renamed(e, moved) if linear is None else split.read(linear, arity)))
+            for (function, e), linear in zip(aggregates, sums, strict=True)
+        )
+    if len(step.parts) == 1:
+        factors = partials[0].factors
+        return GroupRule(clause.id, name, step.input(0), where, group, aggregates, layout, text, factors, sums)
+    return LineageRule(
+        clause.id,
+        name,
+        step.input(0),
+        step.input(1),
+        where,
+        group,
+        aggregates,
+        layout,
+        text,
+        partials,
+        tuple(map(split.placed, filters)),
+        tuple(map(split.placed, outputs)),
+        sums,
+    )
 
 
 def _argument(chain: Chain, step: Step, node: HeadAggregate, column: str) -> Expr | None:

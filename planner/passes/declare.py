@@ -33,9 +33,16 @@ def declare(draft: Draft) -> Draft:
     facts: dict[str, list[tuple[Any, ...]]] = {}
     rules: list[PlanRule] = []
     mixed = {f.head.relation for f in program.facts} | {d.relation for d in program.directives_of("input")}
+    derived = program.derived
     for name, relation in program.relations.items():
-        view = name in program.derived
+        view = name in derived
         plan = _relation(program, relation, view)
+        if name in draft.layers:
+            plan = replace(plan, kind="auxiliary", layer=draft.layers[name])
+        if (near := draft.tolerances.get(name)) is not None:
+            key = tuple(c for c in range(plan.arity) if c not in near.columns)  # one key must stay on one partition
+            kept = plan.partition if set(plan.partition) <= set(key) else key[:1]
+            plan = replace(plan, tolerance=near, partition=kept)
         relations[name] = plan
         if relation.partition is not None and plan.partition != relation.partition:
             used = ", ".join(plan.columns[c] for c in plan.partition)
@@ -47,7 +54,7 @@ def declare(draft: Draft) -> Draft:
     translator = Translator(program, {}, draft.functions)
     for rule in program.facts:
         name = rule.head.relation
-        holder_name = f"{name}#facts" if name in program.derived else name
+        holder_name = f"{name}#facts" if name in derived else name
         columns = program.relations[name].columns
         row = []
         for argument, column in zip(rule.head.arguments, columns, strict=True):

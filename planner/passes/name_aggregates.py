@@ -11,6 +11,7 @@ from datalog.ast import (
     Atom,
     Call,
     Comparison,
+    Constant,
     Expression,
     HeadAggregate,
     Literal,
@@ -18,6 +19,7 @@ from datalog.ast import (
     Rule,
     Variable,
 )
+from operators.monoids import named
 from planner.draft import Draft
 from planner.rewrite import Fresh, substitute
 
@@ -28,7 +30,7 @@ def name_aggregates(draft: Draft) -> Draft:
     """Aggregates leave the expressions they stand in, and variables that are local to one are renamed apart.
 
     Afterwards an aggregate stands only as one side of `variable = aggregate`, a name means one variable throughout
-    the rule, and `mean` is called `avg`.
+    the rule, `mean` is called `avg`, and the name of an aggregate holds its parameter: `quantile(0.9)`.
 
     >>> from planner.show import before_and_after
     >>> before_and_after(name_aggregates, "r(x) :- a(x), x < 2 * sum y : { b(x, y) }.")
@@ -75,7 +77,7 @@ def _lift(node: Any, scope: frozenset[str], fresh: Fresh, into: list[Literal]) -
         return replace(node, arguments=tuple(_lift(a, scope, fresh, into) for a in node.arguments))
     if isinstance(node, HeadAggregate):
         target = None if node.target is None else _lift(node.target, scope, fresh, into)
-        return replace(node, target=target, function=_spelling(node.function))
+        return replace(node, target=target, function=_spelling(node), parameter=None)
     return node
 
 
@@ -88,11 +90,13 @@ def _open(node: Aggregate, scope: frozenset[str], fresh: Fresh) -> Aggregate:
     lifted: list[Literal] = []
     body = _body(node.body, scope, fresh)
     target = None if node.target is None else _lift(node.target, scope, fresh, lifted)
-    return replace(node, function=_spelling(node.function), target=target, body=(*body, *lifted))
+    return replace(node, function=_spelling(node), target=target, body=(*body, *lifted), parameter=None)
 
 
-def _spelling(function: str) -> str:
-    return "avg" if function == "mean" else function
+def _spelling(node: Aggregate | HeadAggregate) -> str:
+    """The name of an aggregate in plans, which holds its parameter."""
+    value = node.parameter.value if isinstance(node.parameter, Constant) else None
+    return named("avg" if node.function == "mean" else node.function, value)
 
 
 def _names_outside(body: Iterable[Literal]) -> Iterator[str]:

@@ -8,8 +8,21 @@ from typing import Literal
 
 from operators.expr import Col, Expr
 from planner.draft import UNIT, Draft
+from planner.nest import spread
 from planner.passes.stratify import inputs_of
-from planner.plan import BROADCAST, GroupRule, Input, JoinRule, LookupRule, MapRule, Placement, PlanRule, RelationPlan
+from planner.plan import (
+    BROADCAST,
+    GroupRule,
+    Input,
+    JoinRule,
+    LineageRule,
+    LookupRule,
+    MapRule,
+    NestedRule,
+    Placement,
+    PlanRule,
+    RelationPlan,
+)
 
 __all__ = ["place"]
 
@@ -56,9 +69,9 @@ class _Placer:
     def __init__(self, draft: Draft) -> None:
         self.relations: dict[str, RelationPlan] = dict(draft.relations)
         self.sizes = draft.sizes
-        self.open = {name for name, r in draft.relations.items() if r.kind == "auxiliary"}
-        self.lookups = {rule.head: rule for rule in draft.rules if isinstance(rule, LookupRule)}
-        self.groups = {rule.head for rule in draft.rules if isinstance(rule, GroupRule)}
+        self.open = {name for name, r in draft.relations.items() if r.kind == "auxiliary" and r.layer is None}
+        self.lookups = {rule.head: rule for rule in draft.rules if isinstance(rule, (LookupRule, NestedRule))}
+        self.groups = {rule.head for rule in draft.rules if isinstance(rule, (GroupRule, LineageRule))}
         self.placed: dict[str, PlanRule] = {}
         self.component = {name: s.index for s in draft.strata if s.method == "absorption" for name in s.relations}
         self.small = {UNIT}
@@ -67,10 +80,12 @@ class _Placer:
                 self.small.update(stratum.relations)
 
     def _is_small(self, rule: PlanRule) -> bool:
-        if isinstance(rule, GroupRule) and not rule.group:
+        if isinstance(rule, (GroupRule, LineageRule)) and not rule.group:
             return True
         if isinstance(rule, LookupRule):
             return not rule.left.key
+        if isinstance(rule, NestedRule):
+            return not rule.group
         return all(source.relation in self.small for source in inputs_of(rule))
 
     # --- relations
@@ -108,6 +123,10 @@ class _Placer:
             self.placed[rule.id] = replace(rule, input=self.group(rule))
         elif isinstance(rule, JoinRule):
             self.placed[rule.id] = self.join(rule)
+        elif isinstance(rule, LineageRule):
+            self.placed[rule.id] = self.lineage(rule)
+        elif isinstance(rule, NestedRule):
+            self.placed[rule.id] = self.nested(rule)
         else:
             self.placed[rule.id] = self.lookup(rule)
 
@@ -119,7 +138,9 @@ class _Placer:
 
         if isinstance(rule, MapRule):
             return replace(rule, input=written(rule.input))
-        return replace(rule, left=written(rule.left), right=written(rule.right)) if isinstance(rule, JoinRule) else rule
+        if isinstance(rule, (JoinRule, LineageRule)):
+            return replace(rule, left=written(rule.left), right=written(rule.right))
+        return rule
 
     def map(self, rule: MapRule) -> MapRule:
         """One tuple at a time, at home. An auxiliary's home is best where the head's will be."""
@@ -134,9 +155,7 @@ class _Placer:
     def group(self, rule: GroupRule) -> Input:
         """A group meets on one partition: hashed by group columns, best by those that place the head too."""
         name = rule.input.relation
-        if rule.head in self.open:
-            first = [i for i, k in enumerate(rule.layout) if k < len(rule.group)][:1]
-            self.settle(rule.head, tuple(first))
+        self.settle_groups(rule)
         entries = [rule.group[k] for c in self.home(rule.head) if (k := rule.layout[c]) < len(rule.group)]
         plain = [e.index for e in rule.group if isinstance(e, Col)]
         at = _columns(entries) or tuple(plain[:1])
@@ -145,9 +164,21 @@ class _Placer:
         self.settle(name, at)
         return replace(rule.input, at=at)
 
+    def settle_groups(self, rule: GroupRule | LineageRule) -> None:
+        """Groups whose home is open live where their first column says."""
+        first = [i for i, k in enumerate(rule.layout) if k < len(rule.group)][:1]
+        self.settle(rule.head, tuple(first))
+
+    def lineage(self, rule: LineageRule) -> LineageRule:
+        """Partial sums meet where the sides of a join would; what they contribute goes to the groups."""
+        self.settle_groups(rule)
+        entries = (*rule.group, *[None] * len(rule.aggregates))
+        left_at, right_at = self.sides(rule, [entries[k] for k in rule.layout])
+        return replace(rule, left=replace(rule.left, at=left_at), right=replace(rule.right, at=right_at))
+
     def join(self, rule: JoinRule) -> JoinRule:
         left, right = rule.left, rule.right
-        left_at, right_at = self.sides(rule)
+        left_at, right_at = self.sides(rule, rule.outputs)
         if rule.head in self.open:
             width = self.relations[left.relation].arity
             places = [at for at in (left_at, _shifted(right_at, width)) if at not in (BROADCAST, HOME)]
@@ -155,15 +186,15 @@ class _Placer:
         placed = replace(rule, left=replace(left, at=left_at), right=replace(right, at=right_at))
         return replace(placed, probe=self.probe(placed))
 
-    def sides(self, rule: JoinRule) -> tuple[Placement, Placement]:
-        """Where a join meets its two sides."""
+    def sides(self, rule: JoinRule | LineageRule, head: Sequence[Expr | None]) -> tuple[Placement, Placement]:
+        """Where a join meets its two sides; `head` has what the head's columns are, as far as a row tells them."""
         left, right = rule.left, rule.right
         small = [side.relation in self.small for side in (left, right)]
         if not left.key:
-            return self.product(rule, 0 if self.weight(left, rule.head) > self.weight(right, rule.head) else 1)
+            return self.product(rule, head, 0 if self.weight(left, rule.head) > self.weight(right, rule.head) else 1)
         chosen, at_home = self.columns(left, right, 1 if self.recursive(right.relation, rule.head) else 0)
         if not at_home and small[0] != small[1]:
-            return self.product(rule, 0 if small[0] else 1)
+            return self.product(rule, head, 0 if small[0] else 1)
         left_at, right_at = tuple(left.key[i] for i in chosen), tuple(right.key[i] for i in chosen)
         self.settle(left.relation, left_at)
         self.settle(right.relation, right_at)
@@ -187,12 +218,14 @@ class _Placer:
         name = side.relation
         return name in self.small, not self.recursive(name, head), self.sizes.get(name, 1)
 
-    def product(self, rule: JoinRule, shipped: int) -> tuple[Placement, Placement]:
+    def product(
+        self, rule: JoinRule | LineageRule, head: Sequence[Expr | None], shipped: int
+    ) -> tuple[Placement, Placement]:
         """One side goes to every partition, the other stays: at the head's home, if that is one of its columns."""
         stays = rule.right if shipped == 0 else rule.left
         offset = self.relations[rule.left.relation].arity if shipped == 0 else 0
         if rule.head not in self.open and stays.relation in self.open:
-            wanted = _columns([rule.outputs[c] for c in self.home(rule.head)])
+            wanted = _columns([head[c] for c in self.home(rule.head)])
             if wanted and all(0 <= c - offset < self.relations[stays.relation].arity for c in wanted):
                 self.settle(stays.relation, tuple(c - offset for c in wanted))
         at = HOME if stays.relation in self.open else self.home(stays.relation)
@@ -234,8 +267,28 @@ class _Placer:
         self.settle(rule.head, chosen)
         return replace(rule, left=replace(left, at=left_at), inner=replace(inner, at=inner_at))
 
+    def nested(self, rule: NestedRule) -> NestedRule:
+        """Rows meet by columns of the equality that place the head, else on one partition; scalars are everywhere."""
+        inner_of = spread(rule)
+        if rule.head in self.open:
+            shown = [c for c, k in enumerate(rule.layout) if k < len(rule.group) and rule.group[k] in inner_of]
+            self.settle(rule.head, tuple(shown[:1]))
+        entries = [rule.group[rule.layout[c]] for c in self.home(rule.head)]
+        at = tuple(e.index for e in entries if isinstance(e, Col))
+        self.settle(rule.outer.relation, at)
+        inner = rule.inner
+        if inner is not None:
+            inner_at = tuple(inner_of[e] for e in entries)
+            self.settle(inner.input.relation, inner_at)
+            inner = replace(inner, input=replace(inner.input, at=inner_at))
+        everywhere: Placement = BROADCAST if at else ()
+        for other in () if at else rule.inners:
+            self.settle(other.input.relation, ())
+        placed = rule.with_inputs(lambda source: replace(source, at=everywhere))
+        return replace(placed, outer=replace(rule.outer, at=at), inner=inner)
 
-def _columns(expressions: Sequence[Expr]) -> tuple[int, ...] | None:
+
+def _columns(expressions: Sequence[Expr | None]) -> tuple[int, ...] | None:
     """The columns that the expressions are, if all of them are plain columns."""
     found = tuple(e.index for e in expressions if isinstance(e, Col))
     return found if len(found) == len(expressions) else None

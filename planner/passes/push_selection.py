@@ -57,9 +57,9 @@ def push_selection(draft: Draft) -> Draft:
     """
     recursive = components(draft.program)
     relations, remarks = dict(draft.relations), list(draft.notes)
-    for name in draft.relations:
+    for name in (n for n in draft.relations if n in recursive):
         readers = [c for c in draft.clauses if _takes_best(c, name)]
-        if name not in recursive or not any(c.rule.head.relation not in recursive[name] for c in readers):
+        if not any(c.rule.head.relation not in recursive[name] for c in readers):
             continue
         try:
             selection = _prove(draft, name, recursive[name])

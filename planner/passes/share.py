@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from planner.draft import Draft
-from planner.plan import GroupRule, Input, JoinRule, LookupRule, MapRule, PlanRule
+from planner.plan import GroupRule, Input, JoinRule, LineageRule, LookupRule, MapRule, NestedRule, PlanRule
 
 __all__ = ["share"]
 
@@ -24,14 +25,14 @@ def share(draft: Draft) -> Draft:
     s :- r/1.1
     """
     relations = dict(draft.relations)
-    heads = [rule.head for rule in draft.rules]
+    heads = Counter(rule.head for rule in draft.rules)
     made: dict[tuple[PlanRule, bool], str] = {}
     same: dict[str, str] = {}
     rules: list[PlanRule] = []
     for rule in draft.rules:  # a rule comes after those that make its auxiliaries
         rule = _renamed(rule, same)
         relation = relations[rule.head]
-        if relation.kind == "auxiliary" and heads.count(rule.head) == 1:
+        if relation.kind == "auxiliary" and relation.layer is None and heads[rule.head] == 1:
             known = made.setdefault((replace(rule, id="", head="", text=""), relation.weighted), rule.head)
             if known != rule.head:
                 same[rule.head] = known
@@ -49,7 +50,9 @@ def _renamed(rule: PlanRule, same: dict[str, str]) -> PlanRule:
 
     if isinstance(rule, (MapRule, GroupRule)):
         return replace(rule, input=new(rule.input))
-    if isinstance(rule, JoinRule):
+    if isinstance(rule, (JoinRule, LineageRule)):
         return replace(rule, left=new(rule.left), right=new(rule.right))
+    if isinstance(rule, NestedRule):
+        return rule.with_inputs(new)
     assert isinstance(rule, LookupRule)
     return replace(rule, left=new(rule.left), inner=new(rule.inner))

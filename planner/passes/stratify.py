@@ -7,7 +7,7 @@ from dataclasses import replace
 import networkx as nx
 
 from planner.draft import Draft
-from planner.plan import GroupRule, Input, JoinRule, LookupRule, MapRule, PlanRule, Stratum
+from planner.plan import GroupRule, Input, JoinRule, LineageRule, LookupRule, MapRule, NestedRule, PlanRule, Stratum
 
 __all__ = ["inputs_of", "stratify"]
 
@@ -57,7 +57,9 @@ def inputs_of(rule: PlanRule) -> tuple[Input, ...]:
     """The inputs of a rule, left to right."""
     if isinstance(rule, (MapRule, GroupRule)):
         return (rule.input,)
-    if isinstance(rule, JoinRule):
+    if isinstance(rule, (JoinRule, LineageRule)):
         return (rule.left, rule.right)
+    if isinstance(rule, NestedRule):
+        return (rule.outer, *(inner.input for inner in rule.inners))
     assert isinstance(rule, LookupRule)
     return (rule.left, rule.inner)

@@ -1,0 +1,148 @@
+"""Nested aggregates that are kept by an index: from recognised comparisons to rules of the plan.
+
+A comparison is kept either by the groups of a rule themselves (`take`: the head's aggregates are sums over ranges of an
+index), or by a part of a body (`nest_parts`: an auxiliary of those rows of the part that pass). The first is for bodies
+that come down to one part. Where several parts have comparisons of their own, each is filtered alone and only then
+joined; and so is a part whose rows pass a comparison with a constant or not, since few may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import networkx as nx
+
+from datalog.ast import Call, Comparison, Variable, expressions, variables
+from datalog.format import format_literal
+from planner.build import Part
+from planner.chain import Chain
+from planner.draft import Body
+from planner.nest import Nest, Rows
+from planner.recognise import Pattern, Refusal, recognise, recognise_each
+
+__all__ = ["nest_parts", "take"]
+
+
+# --- recognising ---------------------------------------------------------------------------------------------
+
+
+def _patterns(chain: Chain) -> list[Pattern]:
+    """The comparisons of a chain that an index can keep; why others cannot goes to the notes."""
+    types = {name: kind for part in chain.parts for name, kind in zip(part.variables, part.types, strict=True)}
+    found = []
+    for condition in chain.filters:
+        try:
+            pattern = _pattern(chain, condition, types)
+        except Refusal as reason:
+            note = f"{chain.clause.id}: {format_literal(condition)} by the general algorithm: {reason}"
+            chain.builder.notes[note] = None
+        else:
+            if pattern is not None and pattern.outer(chain.body) <= types.keys():
+                found.append(pattern)
+    return found
+
+
+def _pattern(chain: Chain, condition: Comparison, types: Mapping[str, str]) -> Pattern | None:
+    given = (condition, chain.body, chain.lookups, chain.translator, types)
+    try:
+        return recognise(*given)
+    except Refusal as reason:
+        return recognise_each(*given, str(reason))
+
+
+def take(chain: Chain) -> Nest | None:
+    """Take a comparison out of a chain that the groups over its last step are to keep, if that is the best way."""
+    patterns = _patterns(chain)
+    if not patterns or any(part.recursive for part in chain.parts):
+        return None
+    *_, pattern = patterns
+    if not all(_total(a, chain.body) for a in chain.clause.rule.head.arguments):
+        return None  # what may raise is computed of the rows that pass, and of no others
+    if len(chain.parts) > 1:
+        homes = {_home(chain, p) for p in patterns}
+        if len(homes) > 1 or not _connected(chain) or (pattern.method == "answer" and not pattern.scalars):
+            return None
+    _without(chain, pattern)
+    chain.wanted = (*chain.wanted, *sorted(pattern.outer(chain.body)))
+    return Nest(pattern)
+
+
+def _total(node: Any, body: Body) -> bool:
+    """Whether an expression of the head has a value for every row."""
+    calls = [e for e in expressions(node) if isinstance(e, Call)]
+    named = [body.definitions[n] for n in variables(node) if n in body.definitions]
+    return all(call.function in ("+", "-", "*") for call in calls) and all(_total(d, body) for d in named)
+
+
+def _home(chain: Chain, pattern: Pattern) -> int | None:
+    """The first part that has all that a comparison reads of the outer row; None if it takes several."""
+    read = pattern.outer(chain.body)
+    return next((i for i, part in enumerate(chain.parts) if read <= set(part.variables)), None)
+
+
+def _connected(chain: Chain) -> bool:
+    """Whether the parts of a chain hang together by variables, or by equations between them."""
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(chain.parts)))
+    conditions = [chain.body.roots(f) for f in chain.filters if f.op == "="]
+    for i, part in enumerate(chain.parts):
+        for j in range(i):
+            one, other = set(part.variables), set(chain.parts[j].variables)
+            if one & other or any(r & one and r & other and r <= one | other for r in conditions):
+                graph.add_edge(i, j)
+    return bool(nx.is_connected(graph))
+
+
+def _without(chain: Chain, pattern: Pattern) -> None:
+    """Take a comparison out of a chain, and the aggregates that are compared nowhere else.
+
+    (An aggregate without a value fails the body. One that stays behind still does; one that goes does so in the rule.)
+    """
+    chain.filters = [f for f in chain.filters if f is not pattern.comparison]
+    used = {root for f in chain.filters for root in chain.body.roots(f)}
+    used |= {root for name in chain.wanted for root in chain.body.roots(Variable(name))}
+    used |= {root for lookup in chain.lookups for need in lookup.needs for root in chain.body.roots(Variable(need))}
+    chain.lookups = [x for x in chain.lookups if x not in pattern.lookups or x.result in used]
+
+
+# --- parts ---------------------------------------------------------------------------------------------------
+
+
+def nest_parts(chain: Chain, rows: Rows) -> None:
+    """Filter the parts of a chain by the comparisons that an index can keep.
+
+    A part becomes an auxiliary of those of its rows that pass, with the columns that are still needed.
+    """
+    for pattern in _patterns(chain):
+        read = pattern.outer(chain.body)
+        candidates = [p for p in chain.parts if read <= set(p.variables) and not p.recursive and not p.lookup]
+        if not candidates:
+            continue
+        relations = {atom.relation for lookup in pattern.lookups for atom in lookup.body.atoms}
+        part = min(candidates, key=lambda p: (p.relation in relations, p.position))
+        _filter(chain, part, pattern, rows)
+
+
+def _filter(chain: Chain, part: Part, pattern: Pattern, rows: Rows) -> None:
+    position = chain.parts.index(part)
+    chain.parts.remove(part)
+    _without(chain, pattern)
+    step = chain.step(part)
+    kept = tuple(chain.needed(step.row))
+    types = {name: step.types[name] for name in kept}
+    head = chain.builder.auxiliary(chain.clause, kept, types, chain.weighted)
+    group = tuple(step.row[name] for name in kept)
+    chain.builder.add(Nest(pattern).rule(chain, step, rows, head, "rows", group, layout=tuple(range(len(group)))))
+    made = replace(
+        part,
+        relation=head,
+        variables=kept,
+        types=tuple(types[name] for name in kept),
+        size=part.size + step.conditions + 1,
+        single=False,
+    )
+    chain.builder.sizes[head] = made.size
+    chain.parts.insert(position, made)
+
