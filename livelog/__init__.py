@@ -22,6 +22,7 @@ from datalog.errors import (
     SyntaxProblem,
     UsageProblem,
 )
+from livelog.aggregates import aggregate
 from livelog.changes import ChangeLog, Changes
 from livelog.runtime.spark.config import Spark
 from livelog.session import Session, open, resume
@@ -48,6 +49,7 @@ __all__ = [
     "UsageProblem",
     "View",
     "__version__",
+    "aggregate",
     "open",
     "resume",
 ]

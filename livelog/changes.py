@@ -67,24 +67,31 @@ class ChangeLog(Mapping[str, Changes]):
     """The changes of all views in one transaction. Every view has an entry, changed or not."""
 
     def __init__(self, views: tuple[str, ...], changes: Mapping[str, tuple[list[Tuple], list[Tuple]]]) -> None:
-        self._changes = {name: Changes(name, *changes.get(name, ([], []))) for name in views}
+        self._views = views
+        self._sides = changes
+        self._asked: dict[str, Changes] = {}  # made when somebody asks: most programs have views that few look at
 
     def __getitem__(self, relation: str) -> Changes:
-        return self._changes[relation]
+        changes = self._asked.get(relation)
+        if changes is None:
+            if relation not in self._views:
+                raise KeyError(relation)
+            changes = self._asked[relation] = Changes(relation, *self._sides.get(relation, ([], [])))
+        return changes
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._changes)
+        return iter(self._views)
 
     def __len__(self) -> int:
-        return len(self._changes)
+        return len(self._views)
 
     def __bool__(self) -> bool:
         """Whether any view changed."""
-        return any(self._changes.values())
+        return any(self.values())
 
     def __repr__(self) -> str:
-        changed = [f"{c.relation}: +{len(c._inserted)} -{len(c._deleted)}" for c in self._changes.values() if c]
+        changed = [f"{c.relation}: +{len(c._inserted)} -{len(c._deleted)}" for c in self.values() if c]
         return f"<ChangeLog {', '.join(changed) or 'nothing'}>"
 
     def __str__(self) -> str:
-        return "\n".join(str(c) for c in self._changes.values() if c)
+        return "\n".join(str(c) for c in self.values() if c)

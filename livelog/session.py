@@ -26,6 +26,7 @@ from livelog.transaction import Transaction
 from livelog.values import Coercer
 from livelog.view import View
 from livelog.why import Explainer
+from operators.columns import Bulk
 from operators.errors import Divergence, OperatorError, Outgrown, RuleFailure
 
 if TYPE_CHECKING:
@@ -71,10 +72,10 @@ def open(  # the name that a person expects: livelog.open
 
     `program` is the path of a `.dl` file, or a program from `datalog.parse`. `facts` is a folder of fact files,
     or a mapping from relations to rows. `constants` set or override the program's `.const`s; `functions` and
-    `aggregates` are Python callables for use in rules (an aggregate takes the list of values). `limit` is the
-    number of tuples that one transaction may add to a recursive component before it is taken for one
-    without end. `seed` shuffles the messages between partitions: the results never depend on it. `select=False`
-    turns aggregate selection off, to see what it saves.
+    `aggregates` are Python callables for use in rules (an aggregate takes the list of values, or is made by
+    `livelog.aggregate`). `limit` is the number of tuples that one transaction may add to a recursive component
+    before it is taken for one without end. `seed` shuffles the messages between partitions: the results never
+    depend on it. `select=False` turns aggregate selection off, to see what it saves.
 
     `strategy` is how recursive views are maintained: "absorption" (with `ship` "demand", "lazy" or "eager"), or one of
     the baselines it is compared with: "relative" (`ship` "lazy" or "eager"), "dred", and "recompute".
@@ -192,7 +193,7 @@ class Session:
         self._limit = limit
         self._whole: Runtime | None = None
         frames, rest = _frames_apart(facts)
-        operations = [] if resumed else self._loaded(rest)
+        operations = [] if resumed else self._loaded(rest, bulk=spark is None)
         self._runtime: Runtime = self._made(spark, seed, frames, resumed, script)
         self.rerun: tuple[int | None, ChangeLog] | None = None
         """After `resume`: the transaction that was under way, by its position in the script, and what it changed."""
@@ -265,8 +266,10 @@ class Session:
             return list(self.plan.relations[name].types)
         return ["numeric" if c.type == "any" and c.numeric else c.type for c in known.columns]
 
-    def _loaded(self, facts: str | Path | Mapping[str, Iterable[Iterable[Any]]] | None) -> list[Operation]:
-        """The facts of the program text and of files or mappings, as operations."""
+    def _loaded(
+        self, facts: str | Path | Mapping[str, Iterable[Iterable[Any]]] | None, bulk: bool
+    ) -> list[Operation]:
+        """The facts of the program text and of files or mappings, as operations: one for each source if in `bulk`."""
         operations: list[Operation] = []
         for name, stated in self.plan.facts.items():
             operations.extend([("+", name, self._coercers[name](row)) for row in stated])
@@ -277,7 +280,8 @@ class Session:
         for name, rows in sources:
             target = self._fact_relation(name)
             coerce = self._coercers[target]
-            operations.extend([("+", target, coerce(row)) for row in rows])
+            given = rows if isinstance(rows, Bulk) else coerce.all(rows)
+            operations.extend([("++", target, given)] if bulk else [("+", target, row) for row in given])
         return operations
 
     def _fact_relation(self, name: str) -> str:
@@ -301,7 +305,8 @@ class Session:
 
         Over Spark, `source` and `position` are noted in the log: where the transaction comes from (see `position`).
         """
-        self._alive()
+        if self._closed:
+            self._alive()
         return Transaction(self, source, position)
 
     def load(self, relation: str, rows: Iterable[Iterable[Any]]) -> ChangeLog:
@@ -314,8 +319,7 @@ class Session:
             frame = self._hashed(relation, rows)
             return self._commit([], frames=[frame])
         with self.transaction() as tx:
-            for row in rows:
-                tx.insert(relation, row)
+            tx.insert_all(relation, rows)
         return tx.changes
 
     def subscribe(self, relation: str, callback: Callable[[Changes], None]) -> Callable[[], None]:
@@ -446,6 +450,9 @@ class Session:
     def _beside(self, plan: planner.Plan, limit: int | None) -> Runtime:
         """The facts as they are now, evaluated by another plan, or with provenance where the session keeps none."""
         runtime = LocalRuntime(plan, 1, ABSORPTION, limit)
+        for name, relation in plan.relations.items():
+            if relation.tolerance is not None:  # it should show what is shown here
+                runtime.remember(name, self._runtime.rows(name))
         runtime.run([("+", name, t) for name, t, copies in self._runtime.facts() for _ in range(copies)])
         return runtime
 
@@ -479,6 +486,7 @@ class Session:
                 for i, m in enumerate(measures)
             ),
             tuple(runtime.skew()),
+            runtime.aggregates(),
         )
 
     # --- over Spark ------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from livelog.runtime.skew import Skew
 
@@ -35,7 +36,8 @@ class Stats:
 
     `seconds` is the time to converge of all transactions, `last_seconds` that of the last one.
     `ignored_inserts` and `ignored_deletes` count operations that found nothing to change. `skew` names the joins of
-    which one partition holds most.
+    which one partition holds most. `aggregates` has, by view, how many entries each part of the state of its aggregates
+    has on all partitions: the `groups`, and of a view over a join the partial sums of the `left` and the `right` side.
     """
 
     transactions: int
@@ -46,6 +48,7 @@ class Stats:
     ignored_deletes: int
     partitions: tuple[PartitionStats, ...]
     skew: tuple[Skew, ...] = ()
+    aggregates: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def _total(self, field: str) -> int:
         return sum(getattr(p, field) for p in self.partitions)
@@ -96,5 +99,7 @@ class Stats:
                 f"  partition {p.partition}: {p.tuples} tuples, {p.state_bytes} bytes, shipped {p.bytes_shipped} bytes"
                 for p in self.partitions
             ]
+        for view, parts in self.aggregates.items():
+            lines.append(f"aggregates of {view:<5}" + ", ".join(f"{n} {name}" for name, n in parts.items()))
         lines += [f"skew               {s}" for s in self.skew]
         return "\n".join(lines)

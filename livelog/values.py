@@ -7,6 +7,7 @@ from typing import Any
 
 from datalog.errors import FactProblem
 from livelog.io.values import format_row
+from operators.source import Source
 
 __all__ = ["Coercer", "sort_rows"]
 
@@ -83,6 +84,35 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+_WHOLE = "type({0}) is int and {1} <= {0} <= {2}"
+_TEXT = "type({0}) is str and {0}.isascii()"
+_PLAIN = {
+    **{kind: _WHOLE.replace("{1}", str(low)).replace("{2}", str(high)) for kind, (low, high) in _RANGES.items()},
+    "float": "type({0}) is float and -inf < {0} < inf",
+    "symbol": _TEXT,
+    "list": "False",
+}
+_PLAIN["numeric"] = _PLAIN["number"]
+"""By type, what a value must be to stay as it is. Whatever else it is, it is converted."""
+
+
+def _is_plain(types: Sequence[str]) -> Callable[[Any], bool]:
+    """A function that tells rows that need no conversion, without a loop: most rows are such, and come one by one.
+
+    >>> plain = _is_plain(["number", "symbol"])
+    >>> plain((1, "a")), plain([1, "a"]), plain((True, "a")), plain((2**63, "a")), plain((1, "ä")), plain((1,))
+    (True, False, False, False, False, False)
+    """
+    anything = f"({_PLAIN['number']} or {_TEXT})"
+    tests = [_PLAIN.get(kind, anything).format(f"row[{i}]") for i, kind in enumerate(types)]
+    source = Source()
+    source.values["inf"] = float("inf")
+    source.line(0, "def plain(row):")
+    source.line(1, "return " + " and ".join(["type(row) is tuple", f"len(row) == {len(types)}", *tests]))
+    plain: Callable[[Any], bool] = source.compile("plain")
+    return plain
+
+
 class Coercer:
     """Turns rows of one relation into tuples of its types.
 
@@ -94,8 +124,16 @@ class Coercer:
         self.relation = relation
         self._columns = columns
         self._converters = [_CONVERTERS.get(kind, _any) for kind in types]
+        self._is_plain = _is_plain(types)
+
+    def all(self, rows: Iterable[Iterable[Any]]) -> list[Tuple]:
+        """Many rows as tuples."""
+        plain = self._is_plain
+        return [row if plain(row) else self(row) for row in rows]  # type: ignore[misc]
 
     def __call__(self, row: Iterable[Any]) -> Tuple:
+        if self._is_plain(row):
+            return row  # type: ignore[return-value]
         if isinstance(row, str) or not isinstance(row, Iterable):
             raise FactProblem(f"a row of `{self.relation}` is a tuple, not {row!r}")
         values = tuple(row)

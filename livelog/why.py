@@ -14,7 +14,7 @@ from livelog.runtime.runtime import Runtime
 from livelog.values import sort_rows
 from operators.expr import Col, Expr
 from operators.kernels import condition, key_of, row_function
-from planner.plan import GroupRule, JoinRule, LookupRule, MapRule
+from planner.plan import GroupRule, JoinRule, LineageRule, LookupRule, MapRule, NestedRule
 
 __all__ = ["Explainer"]
 
@@ -50,6 +50,11 @@ class Explainer:
     def _parents(self, relation: str, t: Tuple) -> list[Fact]:
         """Tuples of lower strata that suffice for a tuple."""
         stratum = self._strata[relation]
+        if self._plan.relations[relation].tolerance is not None:
+            exact = self._runtime.exact(relation, t)
+            if exact is None:
+                return []
+            t = exact
         answer = any(isinstance(rule, LookupRule) and rule.head == relation for rule in stratum.rules)
         if stratum.method != "counting" and not answer:
             return self._runtime.derivation(relation, t)
@@ -68,8 +73,10 @@ class Explainer:
         if isinstance(rule, (MapRule, JoinRule)):
             ways = self._mapped(rule, t) if isinstance(rule, MapRule) else self._joined(rule, t)
             return [fact for way in (ways if every else islice(ways, 1)) for fact in way]
-        if isinstance(rule, GroupRule):
+        if isinstance(rule, (GroupRule, LineageRule)):
             return self._grouped(rule, t)
+        if isinstance(rule, NestedRule):
+            return self._nested(rule, t)
         assert isinstance(rule, LookupRule)
         return self._looked_up(rule, t)
 
@@ -81,35 +88,66 @@ class Explainer:
                 yield [(name, row)]
 
     def _joined(self, rule: JoinRule, t: Tuple) -> Iterator[list[Fact]]:
-        left, right = rule.left.relation, rule.right.relation
-        width = self._arity(left)
-        holds = _where(rule.where, width + self._arity(right))
         outputs = row_function(rule.outputs)
+        width = self._arity(rule.left.relation)
+        left = self._agreeing(rule.left.relation, rule.outputs, t, 0)
+        right = self._agreeing(rule.right.relation, rule.outputs, t, width)
+        for way, both in self._pairs(rule, left, right):
+            if outputs(both) == t:
+                yield way
+
+    def _pairs(
+        self, rule: JoinRule | LineageRule, left: Iterable[Tuple], right: Iterable[Tuple]
+    ) -> Iterator[tuple[list[Fact], Tuple]]:
+        """Pairs of tuples that a rule joins, and their row."""
+        one, other = rule.left.relation, rule.right.relation
+        holds = _where(rule.where, self._arity(one) + self._arity(other))
         by_key: dict[Any, list[Tuple]] = {}
         key = key_of(rule.right.key)
-        for row in self._agreeing(right, rule.outputs, t, width):
+        for row in right:
             by_key.setdefault(key(row), []).append(row)
         key = key_of(rule.left.key)
-        for row in self._agreeing(left, rule.outputs, t, 0):
+        for row in left:
             for partner in by_key.get(key(row), ()):
-                both = row + partner
-                if holds(both) and outputs(both) == t:
-                    yield [(left, row), (right, partner)]
+                if holds(row + partner):
+                    yield [(one, row), (other, partner)], row + partner
 
-    def _grouped(self, rule: GroupRule, t: Tuple) -> list[Fact]:
+    def _grouped(self, rule: GroupRule | LineageRule, t: Tuple) -> list[Fact]:
         """The rows of the group; one of them is enough where all aggregates are the same extreme's."""
-        name = rule.input.relation
         width = len(rule.group)
         wanted = {rule.layout[i]: value for i, value in enumerate(t)}
-        holds, group = _where(rule.where, self._arity(name)), row_function(rule.group)
+        group = row_function(rule.group)
         # (a group's columns may be computed, so that its rows cannot be asked for by value)
-        rows = [r for r in self._runtime.rows(name) if holds(r)]
-        rows = [r for r in rows if all(group(r)[i] == wanted[i] for i in range(width) if i in wanted)]
+        ways: Iterator[tuple[list[Fact], Tuple]]
+        if isinstance(rule, GroupRule):
+            name = rule.input.relation
+            holds = _where(rule.where, self._arity(name))
+            ways = (([(name, r)], r) for r in self._runtime.rows(name) if holds(r))
+        else:
+            ways = self._pairs(rule, *(self._runtime.rows(s.relation) for s in (rule.left, rule.right)))
+        found = [w for w in ways if all(group(w[1])[i] == wanted[i] for i in range(width) if i in wanted)]
         (function, argument), *others = rule.aggregates
         if function in ("min", "max") and not others and argument is not None:
             value = row_function((argument,))
-            rows = [r for r in rows if value(r)[0] == wanted[width]][:1]
-        return [(name, r) for r in rows]
+            found = [w for w in found if value(w[1])[0] == wanted[width]][:1]
+        return list(dict.fromkeys(fact for way, _ in found for fact in way))
+
+    def _nested(self, rule: NestedRule, t: Tuple) -> list[Fact]:
+        """The outer rows of the group, whether they pass or not, and all that they are compared with."""
+        group, kind = row_function(rule.group), row_function(rule.equal)
+        wanted = {k: t[c] for c, k in enumerate(rule.layout) if k < len(rule.group)}
+        name = rule.outer.relation
+        holds = _where(rule.where, self._arity(name))
+        rows = [r for r in self._runtime.rows(name) if holds(r)]
+        rows = [r for r in rows if all(group(r)[k] == value for k, value in wanted.items())]
+        facts: list[Fact] = [(name, r) for r in rows]
+        kinds = {kind(r) for r in rows}
+        for inner in rule.inners:
+            name, own = inner.input.relation, row_function(inner.equal)
+            holds = _where(inner.where, self._arity(name))
+            found = [r for r in self._runtime.rows(name) if holds(r)]
+            facts += [(name, r) for r in found if inner is not rule.inner or own(r) in kinds]
+        return facts
 
     def _looked_up(self, rule: LookupRule, t: Tuple) -> list[Fact]:
         """The rows that an answer is about: none for absence."""

@@ -7,9 +7,7 @@ that repeats the column names is a header) and `link.parquet`.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,8 @@ from livelog.io.delimited import read_delimited
 from livelog.io.forms import CSV, FACTS, Form, form_of
 from livelog.io.parquet import read_parquet
 from livelog.io.problems import directive_problem
+from livelog.io.quick import read_quickly
+from livelog.runtime.collecting import pause_collections, resume_collections
 
 __all__ = ["FactFile", "fact_files", "load_facts"]
 
@@ -38,22 +38,21 @@ class FactFile:
 
     def read(self, memo: dict[str, str] | None = None, progress: Callable[[int], None] | None = None) -> Rows:
         """All tuples of the file, in order, with duplicates."""
-        with _no_collection():
-            if self.path.suffix == ".parquet":
-                return read_parquet(self.path, self.relation)
-            return read_delimited(self.path, self.relation, self.form, memo, progress)
+        # millions of new tuples and no garbage: the collector would only walk over them again and again
+        collecting = pause_collections()
+        rows: Rows = []
+        try:
+            rows = self._read(memo, progress)
+        finally:
+            if collecting:
+                resume_collections(len(rows))
+        return rows
 
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Millions of new tuples and no garbage: the cycle collector would only walk over them again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+    def _read(self, memo: dict[str, str] | None, progress: Callable[[int], None] | None) -> Rows:
+        if self.path.suffix == ".parquet":
+            return read_parquet(self.path, self.relation)
+        quick = read_quickly(self.path, self.relation, self.form) if progress is None else None
+        return read_delimited(self.path, self.relation, self.form, memo, progress) if quick is None else quick
 
 
 def load_facts(

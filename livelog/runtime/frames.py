@@ -2,7 +2,7 @@
 
 A frame is msgpack: (stratum, kind, target, body). The body's form depends on the kind: `death` is a list of
 variables, `pick` of numbers, `told` of lists of variables, some kinds are lists of tuples, everything else is a list of
-(tuple, annotation or weight). Nothing is ever unpickled.
+(tuple, annotation, weight or vector of packed ints). Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROW: Any = tuple.__class_getitem__((_value(8), ...))
 _tuple = ROW
 _WEIGHTED = _list(_pair(_tuple, Any))
 _FORMS: dict[str, Any] = {
-    **dict.fromkeys(("inner", "side", "count", "group", "ask", "insert"), _WEIGHTED),
+    **dict.fromkeys(("inner", "side", "count", "node", "vector", "insert"), _WEIGHTED),
     "death": list[int],
     **dict.fromkeys(("put", "drop", "offer", "want", "wish", "none"), _list(_tuple)),
     "answer": _list(_pair(_tuple, tuple[int, ...])),

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from livelog.runtime.collecting import without_collections
+from livelog.runtime.collecting import pause_collections, resume_collections
 from livelog.runtime.frames import decode, encode
 from livelog.runtime.runtime import Runtime
 from livelog.runtime.worker import Method, Operation, Sides, Worker
@@ -22,6 +22,8 @@ __all__ = ["LocalRuntime"]
 
 class LocalRuntime(Runtime):
     """The partitions of a session in this process."""
+
+    bulk = True
 
     def __init__(
         self,
@@ -54,12 +56,28 @@ class LocalRuntime(Runtime):
     # --- steps -----------------------------------------------------------------------------------------------
 
     def run(self, operations: Iterable[Operation], **origin: Any) -> dict[str, Sides]:
-        with without_collections() as sizes:
+        collecting = pause_collections()
+        changes: dict[str, Sides] = {}
+        try:
             changes = super().run(operations)
-            sizes.extend(len(side) for sides in changes.values() for side in sides)
             return changes
+        finally:
+            if collecting:
+                size = 0
+                for gained, lost in changes.values():
+                    size += len(gained) + len(lost)
+                resume_collections(size)
+
+    def _all(self, step: str, *arguments: Any) -> list[Any]:
+        workers = self.workers
+        if len(workers) == 1:  # no loop: small transactions consist of little else
+            return [getattr(workers[0], step)(*arguments)]
+        method = getattr(Worker, step)
+        return [method(worker, *arguments) for worker in workers]
 
     def _each(self, step: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
+        if len(arguments) == 1:
+            return self._all(step, *arguments[0])
         method = getattr(Worker, step)
         return [method(worker, *given) for worker, given in zip(self.workers, arguments, strict=True)]
 
@@ -68,8 +86,14 @@ class LocalRuntime(Runtime):
 
     def _run(self, step: str, i: int, *arguments: Any) -> list[Any]:
         results = self._all(step, i, *arguments)
-        self._deliver(i)
+        if self._order:
+            self._deliver(i)
         return results
+
+    def remember(self, relation: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Before anything is evaluated: what another runtime shows of an approximated relation."""
+        (worker,) = self.workers
+        worker.remember(relation, rows)
 
     def _drop_messages(self) -> None:
         self._order.clear()

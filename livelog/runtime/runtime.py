@@ -34,6 +34,9 @@ class Runtime:
     two results.
     """
 
+    bulk = False
+    """Whether operations may be for many rows at once."""
+
     def __init__(
         self, plan: Plan, partitions: int, method: Method, limit: int | None, sizes: Mapping[str, int] | None = None
     ) -> None:
@@ -86,7 +89,8 @@ class Runtime:
 
     def _transact(self, shares: list[Any], clock: float) -> dict[str, Sides]:
         """Run a transaction that was divided among the partitions; `clock` is the time before it."""
-        self.restore()
+        if self.stale:
+            self.restore()
         try:
             changes = self._work(shares)
         except BaseException as error:
@@ -102,12 +106,21 @@ class Runtime:
 
     def _shares(self, operations: Iterable[Operation]) -> list[Any]:
         """What each partition has to apply. Moves the clock."""
+        if self.partitions == 1:
+            share = list(operations)
+            for operation in share:
+                if operation[0] == "@":
+                    self.clock = operation[2]
+            return [share]
         shares: list[list[Operation]] = [[] for _ in range(self.partitions)]
         for operation in operations:
             if operation[0] == "@":
                 self.clock = operation[2]
                 for share in shares:
                     share.append(operation)
+            elif operation[0] in ("++", "--"):
+                for owner, rows in self._owners[operation[1]].split_tuples(operation[2]).items():
+                    shares[owner].append((operation[0], operation[1], rows))
             else:
                 shares[self._owners[operation[1]](operation[2])].append(operation)
         return shares
@@ -139,6 +152,8 @@ class Runtime:
 
     def _apply(self, shares: list[Any]) -> set[int]:
         """Apply the operations to the facts; returns the strata that they concern."""
+        if len(shares) == 1:
+            return set(self._all("apply", *shares)[0])
         return _union(self._each("apply", [(share,) for share in shares]))
 
     def _measure(self) -> None:
@@ -148,17 +163,17 @@ class Runtime:
                 raise Outgrown(relation, size, limit)
 
     def _evaluate(self, concerned: set[int]) -> None:
-        """Bring every stratum up to date, bottom up."""
-        for i in range(len(self.plan.strata)):
-            if i not in concerned:
-                continue
+        """Bring every stratum up to date, bottom up: what concerns a stratum is made below it."""
+        while concerned:
+            i = min(concerned)
+            concerned.discard(i)
             if self._prepares[i]:
                 self._run("prepare", i)
             self._run("begin", i)
             level = 0
             while level < self._levels[i]:
                 level = 0 if any(self._run("resume", i, level)) else level + 1
-            concerned |= _union(self._all("finish", i))
+            concerned.update(*self._all("finish", i))
 
     def _start_over(self, limit: int | None = None) -> set[int]:
         """Forget all but the facts, and make them the change to be worked in, with another limit for once."""
@@ -177,6 +192,8 @@ class Runtime:
 
     def _merged(self, results: list[dict[str, Sides]]) -> dict[str, Sides]:
         """The changes of all partitions as one."""
+        if len(results) == 1:
+            return results[0]
         changes: dict[str, Sides] = {}
         for result in results:
             for name, (gained, lost) in result.items():
@@ -225,6 +242,11 @@ class Runtime:
         found: bool = self._one(self._owners[relation](t), "has", relation, t)
         return found
 
+    def exact(self, relation: str, t: Tuple) -> Tuple | None:
+        """The tuple that the rules derive where an approximated one is shown."""
+        found: Tuple | None = self._one(self._owners[relation](t), "exact", relation, t)
+        return found
+
     def facts(self) -> list[tuple[str, Tuple, int]]:
         """All facts, with their multiplicities."""
         return [fact for facts in self._all("facts") for fact in facts]
@@ -241,6 +263,16 @@ class Runtime:
     def skew(self) -> list[Skew]:
         """The joins of which one partition holds most, the worst first."""
         return skew(self._all("holdings"), join_rules(self.plan)) if self.partitions > 1 else []
+
+    def aggregates(self) -> dict[str, dict[str, int]]:
+        """By view, how many entries each part of the state of its aggregates and lookups has on all partitions."""
+        total: dict[str, dict[str, int]] = {}
+        for found in self._all("aggregates"):
+            for view, parts in found.items():
+                mine = total.setdefault(view, {})
+                for name, entries in parts.items():
+                    mine[name] = mine.get(name, 0) + entries
+        return total
 
     def measures(self) -> list[dict[str, int]]:
         """The sizes of everything that each partition keeps, as `livelog.stats` shows them. O(state)."""

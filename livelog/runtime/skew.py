@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from livelog.runtime.component import Component
 from livelog.runtime.counting import Counting
-from planner.plan import BROADCAST, Input, JoinRule
+from planner.plan import BROADCAST, Input, JoinRule, LineageRule
 
 if TYPE_CHECKING:
     from livelog.runtime.worker import Worker
-    from planner.plan import Plan
+    from planner.plan import Plan, PlanRule
 
 __all__ = ["LEAST", "Skew", "held_by", "join_rules", "skew", "threshold"]
 
@@ -93,12 +93,15 @@ def held_by(worker: Worker) -> dict[str, int]:
             for side in _sides(rule):
                 name = _name(worker.plan, side)
                 if name not in held:  # all joins that want a side in the same place have the same tuples
-                    held[name] = _count(running, side)
+                    held[name] = _count(running, rule, side)
     return held
 
 
-def _count(stratum: Component | Counting, side: Input) -> int:
-    """How many tuples of one side of a join a stratum has here."""
+def _count(stratum: Component | Counting, rule: PlanRule, side: Input) -> int:
+    """How many tuples of one side of a join a stratum has here; of a lineage join, how many partial sums."""
+    if isinstance(rule, LineageRule):
+        assert isinstance(stratum, Counting)
+        return dict(stratum.nodes)[rule.id].stats()["left" if side is rule.left else "right"]
     at = stratum.plan.relations[side.relation].partition if stratum.partitions == 1 else side.at
     if isinstance(stratum, Component):
         return len(stratum.tables[stratum.numbers[side.relation, at]].rows)
@@ -124,7 +127,7 @@ def join_rules(plan: Plan) -> dict[str, str]:
 
 def _sides(rule: object) -> Iterator[Input]:
     """The inputs of a join that are spread over the partitions: of those that are everywhere, all hold the same."""
-    if isinstance(rule, JoinRule):
+    if isinstance(rule, (JoinRule, LineageRule)):
         yield from (side for side in (rule.left, rule.right) if side.at != BROADCAST)
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from livelog.runtime.absorption import Absorption
 from livelog.runtime.component import Component
 from livelog.runtime.counting import Counting
+from livelog.runtime.layered import Layered, layers_of
 from livelog.runtime.measure import measure
 from livelog.runtime.methods import METHODS
 from livelog.runtime.skew import held_by
 from operators.base import BaseTable
-from operators.delta import Delta
+from operators.delta import Delta, Loaded
 from operators.partition import Router
 from planner.plan import Plan
 
@@ -20,7 +21,8 @@ __all__ = ["Method", "Operation", "Sides", "Worker"]
 
 Tuple = tuple[Any, ...]
 Operation = tuple[str, Any, Any]
-"""`("+", relation, row)`, `("-", relation, row)` or `("@", None, time)`."""
+"""`("+", relation, row)`, `("-", relation, row)` or `("@", None, time)`. Where the runtime takes many rows at once,
+also `("++", relation, rows)` and `("--", relation, rows)`."""
 
 Method = tuple[str, str]
 """A strategy and its ship mode, as in `METHODS`."""
@@ -57,16 +59,25 @@ class Worker:
         self.strata: list[Component | Counting] = []
         self._producer: dict[str, Component | Counting] = {}
         self.deltas: dict[str, Delta] = {}
-        self._published = plan.published
+        self._touched: set[str] = set()  # base relations that the transaction may have changed
+        self._begun: set[int] = set()  # strata whose state it may have changed
+        self._readers: dict[str, list[int]] = {name: [] for name in plan.relations}
+        for i, stratum in enumerate(plan.strata):
+            for name in stratum.inputs:
+                self._readers[name].append(i)
+        self._published = frozenset(plan.published)
         self._kept: dict[str, set[Tuple]] = {}  # results to compare with
         self._latest: dict[str, set[Tuple]] | None = None
         self.reset(limit)
 
     def reset(self, limit: int | None = None) -> None:
         """Empty all state but the facts. `limit` is what the evaluation that follows may add; None: anything."""
+        memories = [s.remembered() if isinstance(s, Counting) else None for s in self.strata]
         self.clear()
-        self.strata = [self._stratum(i, limit) for i in range(len(self.plan.strata))]
+        memories = memories or [None] * len(self.plan.strata)
+        self.strata = [self._stratum(i, limit, memory) for i, memory in enumerate(memories)]
         self._producer = {name: s for s in self.strata for name in s.stratum.relations}
+        self._begun = set(range(len(self.strata)))
         self.deltas = {}
 
     def clear(self) -> None:
@@ -74,14 +85,17 @@ class Worker:
         for stratum in self.strata:
             stratum.clear()
 
-    def _stratum(self, i: int, limit: int | None) -> Component | Counting:
+    def _stratum(self, i: int, limit: int | None, memory: Any) -> Component | Counting:
         stratum = self.plan.strata[i]
 
         def send(destination: int, kind: str, target: int, rows: list[Any]) -> None:
             self._send(destination, i, kind, target, rows)
 
         if stratum.method == "counting":
-            return Counting(stratum, self.plan, self.partition, self.partitions, send)
+            layers = layers_of(stratum, self.plan)
+            if layers:
+                return Layered(stratum, self.plan, layers, self.rows)
+            return Counting(stratum, self.plan, self.partition, self.partitions, send, memory)
         made = METHODS[self._method]
         return made(stratum, self.plan, self.partition, self.partitions, self._method[1], limit, send)
 
@@ -89,22 +103,32 @@ class Worker:
 
     def apply(self, operations: Iterable[Operation]) -> list[int]:
         """Apply operations to the facts, in order. Their net effect is what the strata will see; returns which do."""
-        base = self.base
+        base, touched = self.base, self._touched
         for op, relation, value in operations:
             if op == "+":
+                touched.add(relation)
                 base[relation].insert(value, self.clock)
             elif op == "-":
+                touched.add(relation)
                 base[relation].delete(value)
+            elif op == "++":
+                touched.add(relation)
+                base[relation].insert_all(value, self.clock)
+            elif op == "--":
+                touched.add(relation)
+                base[relation].delete_all(value)
             else:
                 self.clock = value
-                for table in base.values():
+                for name, table in base.items():
                     if table.ttl is not None:
+                        touched.add(name)
                         table.expire(value)
-        for name, table in base.items():
-            net = table.net()
-            if net:
-                self.deltas[name] = Delta.weighted(net)
-        return self._concerned()
+        for name in touched:
+            if delta := base[name].delta():
+                self.deltas[name] = delta
+            else:
+                self.deltas.pop(name, None)
+        return self._concerned(self.deltas)
 
     def absorb(self, operations: Iterable[Operation]) -> None:
         """Apply operations to the facts for good, and leave the views for later: `start_over` catches up."""
@@ -115,13 +139,15 @@ class Worker:
         """Empty all state but the facts, and make these the change to be worked in. Returns the strata concerned."""
         self.reset(limit)
         tables = [(name, table) for name, table in self.base.items() if table.rows]
-        self.deltas = {name: Delta.weighted(list(table.rows.items())) for name, table in tables}
-        return self._concerned()
+        self.deltas = {name: Loaded(table.rows, table.bag) for name, table in tables}
+        return self._concerned(self.deltas)
 
-    def _concerned(self) -> list[int]:
-        """The strata that read something that has changed here."""
-        deltas = self.deltas
-        return [i for i, s in enumerate(self.plan.strata) if any(name in deltas for name in s.inputs)]
+    def _concerned(self, changed: Iterable[str]) -> list[int]:
+        """The strata that read something that has changed here; some may be named twice."""
+        concerned: list[int] = []
+        for name in changed:
+            concerned += self._readers[name]
+        return concerned
 
     def prepare(self, i: int) -> None:
         """Bring what stratum i looks into to where it is wanted; all partitions must be quiescent before `begin`."""
@@ -129,6 +155,7 @@ class Worker:
 
     def begin(self, i: int) -> None:
         """Start stratum i with this partition's share of the changes below it."""
+        self._begun.add(i)
         self.strata[i].begin(self.deltas)
 
     def receive(self, source: int, i: int, kind: str, target: int, rows: list[Any]) -> None:
@@ -144,22 +171,28 @@ class Worker:
         return self.strata[i].resume(level)
 
     def finish(self, i: int) -> list[int]:
-        """All partitions are quiescent: settle the net changes of stratum i. Returns the strata concerned by now."""
-        self.deltas.update(self.strata[i].finish())
-        return self._concerned()
+        """All partitions are quiescent: settle the net changes of stratum i. Returns the strata that these concern."""
+        changed = self.strata[i].finish()
+        self.deltas.update(changed)
+        return self._concerned(changed)
 
     def changes(self) -> dict[str, Sides]:
         """The net changes of the published views, as far as this partition owns them."""
-        deltas = self.deltas
-        return {name: (deltas[name].gained, deltas[name].lost) for name in self._published if name in deltas}
+        published = self._published
+        return {name: (delta.gained, delta.lost) for name, delta in self.deltas.items() if name in published}
 
     def commit(self) -> None:
         """The transaction stands."""
-        for table in self.base.values():
-            table.commit()
-        for stratum in self.strata:
+        for name in self._touched:
+            self.base[name].commit()
+        for i in self._begun:
+            stratum = self.strata[i]
             if isinstance(stratum, Component):
                 stratum.limit = self._limit
+            else:
+                stratum.commit()
+        self._touched.clear()
+        self._begun.clear()
         self._clock_before = self.clock
         self.deltas = {}
         if self._latest is not None:
@@ -167,8 +200,9 @@ class Worker:
 
     def rollback(self) -> None:
         """Facts and clock are as before the transaction; the strata must be reset and loaded again."""
-        for table in self.base.values():
-            table.rollback()
+        for name in self._touched:
+            self.base[name].rollback()
+        self._touched.clear()
         self.clock = self._clock_before
         self._latest = None
 
@@ -195,24 +229,34 @@ class Worker:
 
     # --- looking in ------------------------------------------------------------------------------------------
 
-    def rows(self, relation: str) -> Iterable[Tuple]:
+    def rows(self, relation: str) -> Collection[Tuple]:
         """The tuples of a relation that this partition owns."""
         if relation in self.base:
             return self.base[relation].rows
         producer = self._producer[relation]
-        return producer.counts.rows if isinstance(producer, Counting) else producer.home[relation].visible()
+        return producer.rows if isinstance(producer, Counting) else producer.home[relation].visible()
 
     def count(self, relation: str) -> int:
         """How many tuples of a relation this partition owns."""
-        rows = self.rows(relation)
-        return len(rows)  # type: ignore[arg-type]
+        return len(self.rows(relation))
 
     def has(self, relation: str, t: Tuple) -> bool:
         """Whether this partition has a tuple."""
         if relation in self.base:
             return t in self.base[relation].rows
         producer = self._producer[relation]
-        return t in producer.counts.rows if isinstance(producer, Counting) else producer.home[relation].shows(t)
+        return t in producer.rows if isinstance(producer, Counting) else producer.home[relation].shows(t)
+
+    def remember(self, relation: str, rows: Iterable[Tuple]) -> None:
+        """Before anything is evaluated: what another runtime shows of an approximated relation."""
+        producer = self._producer[relation]
+        assert isinstance(producer, Counting) and producer.shown is not None
+        producer.shown.remember(rows)
+
+    def exact(self, relation: str, t: Tuple) -> Tuple | None:
+        """The tuple that the rules derive where an approximated one is shown."""
+        producer = self._producer[relation]
+        return producer.exact(t) if isinstance(producer, Counting) else t
 
     def facts(self) -> list[tuple[str, Tuple, int]]:
         """The facts that this partition owns, with their multiplicities."""
@@ -241,6 +285,16 @@ class Worker:
     def holdings(self) -> dict[str, int]:
         """By side of a join, how many of its tuples are here."""
         return held_by(self)
+
+    def aggregates(self) -> dict[str, dict[str, int]]:
+        """By view, how many entries each part of the state of its aggregates and lookups has here."""
+        found: dict[str, dict[str, int]] = {}
+        for stratum in self.strata:
+            for rule, node in stratum.nodes if isinstance(stratum, Counting) else ():
+                parts = found.setdefault(rule.partition("/")[0], {})
+                for name, entries in node.stats().items():
+                    parts[name] = parts.get(name, 0) + entries
+        return found
 
     def measures(self) -> dict[str, int]:
         """The sizes of everything that is kept. O(state)."""

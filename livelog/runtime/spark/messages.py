@@ -110,6 +110,7 @@ _ARGUMENTS: dict[str, Any] = {
     "absorb": tuple[Share],
     "stash": tuple[list[tuple[str, str | None, ROW | int | float]]],
     "has": tuple.__class_getitem__((str, ROW)),
+    "exact": tuple.__class_getitem__((str, ROW)),
     "derivation": tuple.__class_getitem__((str, ROW)),
     "check": tuple[list[set[int]]],
     "matching": tuple.__class_getitem__((str, _Fixed)),
@@ -117,6 +118,7 @@ _ARGUMENTS: dict[str, Any] = {
 _RESULTS: dict[str, Any] = {
     "rows": _Rows,
     "matching": _Rows,
+    "exact": ROW | None,
     "page": list.__class_getitem__(ROW),
     "facts": _Facts | Held,
     "fact_page": _Facts,
