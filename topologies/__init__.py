@@ -17,7 +17,9 @@ from topologies.formats import FormatProblem, read, write
 from topologies.latency import jitter
 from topologies.links import links, pairs
 from topologies.networks import DENSITIES, NETWORKS, network
+from topologies.order_book import order_book
 from topologies.presets import PRESETS, ts20, ts100, ts600, ts1000
+from topologies.rmat import rmat
 from topologies.sensors import sensor_grid
 from topologies.streams import Arrivals, Operation, Step, Steps, Workload, exponential, heavy_tailed, write_script
 from topologies.transit_stub import Shape, transit_stub
@@ -46,8 +48,10 @@ __all__ = [
     "labelled",
     "links",
     "network",
+    "order_book",
     "pairs",
     "read",
+    "rmat",
     "sensor_grid",
     "shape_for",
     "sparse",
