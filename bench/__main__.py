@@ -19,7 +19,11 @@ from bench import figure_plots, report
 from bench.harness import RESULTS, finish
 
 FIGURES = ("figure_07", "figure_09", "figure_11", "figure_13", "figure_14")
-NAMES = ("reach", "affected", "min_cost", "memory", "hot_spots", *FIGURES, "peers", "spark")
+NAMES = (
+    "reach", "affected", "min_cost", "memory", "hot_spots", "aggregates",
+    "pagerank", "kmeans", "indexes", "transactions", "nested",
+    *FIGURES, "peers", "spark",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

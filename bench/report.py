@@ -1,12 +1,13 @@
 """Write pages and pictures from `bench/results/*.json`: no figure on a page is typed by hand.
 
-The measured part of `bench/README.md`, all of `docs/evaluation.md` (`evaluation.py`), the pictures of the figures and
-of the peers.
+The measured parts of `bench/README.md` and `docs/indexes.md`, all of `docs/evaluation.md` (`evaluation.py`), the
+pictures of the figures and of the peers.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,11 @@ from bench import evaluation, figure_plots, plots
 from bench.harness import RESULTS, show
 
 PAGE = Path(__file__).parent / "README.md"
-ORDER = ("reach", "affected", "min_cost", "memory", "hot_spots", "spark")
+ORDER = (
+    "reach", "affected", "min_cost", "memory", "hot_spots", "aggregates",
+    "pagerank", "kmeans", "transactions", "nested", "spark",
+)
+INDEXES = Path(__file__).parent.parent / "docs" / "indexes.md"
 BEGIN, END = "<!-- measured: begin (python -m bench.report) -->", "<!-- measured: end -->"
 
 
@@ -51,14 +56,19 @@ def section(result: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def main() -> None:
+def fill(page: Path, names: Sequence[str]) -> None:
+    """Put the results named into the measured part of a page."""
     results = [json.loads(file.read_text(encoding="utf-8"))
-               for name in ORDER if (file := RESULTS / f"{name}.json").exists()]
-    page = PAGE.read_text(encoding="utf-8")
-    head, rest = page.split(BEGIN)
+               for name in names if (file := RESULTS / f"{name}.json").exists()]
+    head, rest = page.read_text(encoding="utf-8").split(BEGIN)
     tail = rest.split(END)[1]
     measured = "\n\n".join(section(result) for result in results)
-    PAGE.write_text(f"{head}{BEGIN}\n\n{measured}\n\n{END}{tail}", encoding="utf-8")
+    page.write_text(f"{head}{BEGIN}\n\n{measured}\n\n{END}{tail}", encoding="utf-8")
+
+
+def main() -> None:
+    fill(PAGE, ORDER)
+    fill(INDEXES, ("indexes",))
     figure_plots.draw_all()
     plots.main()
     evaluation.main()
