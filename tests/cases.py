@@ -8,6 +8,7 @@ from typing import Any
 import datalog
 from datalog import ast
 from tests.oracle import Base, Operation, OracleError, OracleLimit, Row, evaluate
+from tests.registered import AGGREGATES, FUNCTIONS
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class State:
 
 
 def program_of(text: str) -> ast.Program:
-    return datalog.check(datalog.parse(text))
+    return datalog.check(datalog.parse(text), functions=FUNCTIONS, aggregates=AGGREGATES)
 
 
 def states(case: Case, work: int = 5_000_000) -> list[State]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import livelog
@@ -70,15 +71,18 @@ class OnPurpose(Exception):
 
 
 def apply(transaction: Any, operations: Iterable[Operation]) -> None:
-    for operation in operations:
-        if operation[0] == "raise":
+    """Put operations into a transaction; several in a row of one kind and relation go in at once."""
+    for (kind, *where), group in groupby(operations, key=lambda operation: operation[:2]):
+        rows = [operation[-1] for operation in group]
+        if kind == "raise":
             raise OnPurpose
-        elif operation[0] == "insert":
-            transaction.insert(operation[1], operation[2])
-        elif operation[0] == "delete":
-            transaction.delete(operation[1], operation[2])
+        elif kind == "advance":
+            transaction.advance_to(*where)
+        elif len(rows) > 3:
+            (transaction.insert_all if kind == "insert" else transaction.delete_all)(*where, rows)
         else:
-            transaction.advance_to(operation[1])
+            for row in rows:
+                (transaction.insert if kind == "insert" else transaction.delete)(*where, row)
 
 
 def difference(expected: set[Row], got: set[Row]) -> str:

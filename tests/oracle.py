@@ -24,6 +24,7 @@ from typing import Any
 
 from datalog import ast
 from tests.oracle_base import Base, Operation, Row, constant, stored
+from tests.oracle_layers import derive_layers, index_columns
 from tests.oracle_values import ARITHMETIC, COMPARE, FUNCTIONS, OracleError, OracleLimit, aggregate, in_range
 
 __all__ = ["Base", "Operation", "OracleError", "OracleLimit", "Row", "evaluate", "strata"]
@@ -67,12 +68,17 @@ def strata(program: ast.Program) -> list[frozenset[str]]:
             if middle in reads[view]:
                 reads[view] |= reads[middle]
     groups = {view: frozenset({view} | {w for w in reads[view] if view in reads[w]}) for view in views}
-    for rule in program.rules:
-        for name, complete in _uses(rule) if rule.body else ():
-            if complete and name in groups[rule.head.relation]:
-                raise OracleError(f"{rule.head.relation} needs all of {name}, which depends on it")
+    for group in set(groups.values()):
+        if through_index(program, group):
+            index_columns([rule for rule in program.rules if rule.body and rule.head.relation in group], group)
     # A group that reads another one has strictly more views below it, itself included.
     return sorted(set(groups.values()), key=lambda g: (len(set().union(*(reads[v] | {v} for v in g))), sorted(g)))
+
+
+def through_index(program: ast.Program, group: frozenset[str]) -> bool:
+    """Whether views that depend on each other need all of each other: only an index makes that possible."""
+    rules = [rule for rule in program.rules if rule.body and rule.head.relation in group]
+    return any(complete and name in group for rule in rules for name, complete in _uses(rule))
 
 
 # --- evaluation ----------------------------------------------------------------------------------------------
@@ -146,13 +152,14 @@ class _Evaluator:
             target = None if node.target is None else self.value(node.target, binding, frozenset(binding))
             if target is not None or node.target is None:
                 values.append((target, copies))
-        return self.apply_aggregate(node.function, values, node.type)
+        return self.apply_aggregate(node, values)
 
-    def apply_aggregate(self, function: str, values: list[tuple[Any, int]], type_: str | None) -> Any:
-        own = self.program.aggregates.get(function)
+    def apply_aggregate(self, node: ast.Aggregate | ast.HeadAggregate, values: list[tuple[Any, int]]) -> Any:
+        own = self.program.aggregates.get(node.function)
         if own is not None:
-            return own([value for value, n in values for _ in range(n)])
-        return aggregate(function, values, type_)
+            return own(sorted(value for value, n in values for _ in range(n))) if values else None
+        parameter = "" if node.parameter is None else f"({node.parameter.value})"
+        return aggregate(node.function + parameter, values, node.type)
 
     # -- bodies
 
@@ -253,17 +260,18 @@ class _Evaluator:
 
     # -- rules
 
-    def derive(self, rule: ast.Rule) -> set[Row]:
+    def derive(self, rule: ast.Rule, given: Environment | None = None) -> set[Row]:
         """The rows of the head that one rule derives from the relations as they stand."""
         relation = self.program.relations[rule.head.relation]
+        given = given or {}
         if not rule.aggregates:
             return {
                 stored(relation, (self.value(a, env) for a in rule.head.arguments))
-                for env, _ in self.solve(rule.body, {})
+                for env, _ in self.solve(rule.body, given)
             }
         groups: dict[Row, list[tuple[Environment, int]]] = defaultdict(list)
         plain = [a for a in rule.head.arguments if not isinstance(a, ast.HeadAggregate)]
-        for env, copies in self.solve(rule.body, {}):
+        for env, copies in self.solve(rule.body, given):
             groups[tuple(self.value(a, env) for a in plain)].append((env, copies))
         result = set()
         for group, bindings in groups.items():
@@ -271,7 +279,7 @@ class _Evaluator:
             for a in rule.head.arguments:
                 if isinstance(a, ast.HeadAggregate):
                     values = [(None if a.target is None else self.value(a.target, env), n) for env, n in bindings]
-                    row.append(self.apply_aggregate(a.function, values, a.type))
+                    row.append(self.apply_aggregate(a, values))
                 else:
                     row.append(next(rest))
             result.add(stored(relation, row))
@@ -335,6 +343,9 @@ def evaluate(
                                                      (constant(a) for a in rule.head.arguments)))
     for group in strata(program):
         rules = [rule for rule in program.rules if rule.body and rule.head.relation in group]
+        if through_index(program, group):
+            derive_layers(evaluator, rules, group)
+            continue
         changed = True
         while changed:
             changed = False

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 import operator
+import statistics
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 
@@ -118,16 +122,41 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def aggregate(function: str, values: list[tuple[Any, int]], type_: str | None = None) -> Any:
-    """The aggregate of (value, copies) pairs; `None` when it has no value (min, max or avg of nothing)."""
+    """The aggregate of (value, copies) pairs; `None` when it has no value (min, max or avg of nothing).
+
+    The name of one with a parameter holds it: `top(3)`.
+    """
     copies = sum(n for _, n in values)
     if function == "count":
-        return copies
+        return in_range(copies, type_)
     if function == "sum":
         return _sum(values, type_)
+    if function == "count_distinct":
+        return len({value for value, _ in values})
+    if function == "all":
+        return int(all(value != 0 for value, _ in values))
+    if function == "any":
+        return int(any(value != 0 for value, _ in values))
+    every = [value for value, n in values for _ in range(n)]
+    if function == "collect":
+        return tuple(sorted(every))
+    function, _, parameter = function.removesuffix(")").partition("(")
+    if function == "top":
+        return tuple(sorted(every, reverse=True)[: int(parameter)])
+    if function == "bottom":
+        return tuple(sorted(every)[: int(parameter)])
     if not copies:
         return None
+    if function == "variance":
+        return _float(statistics.pvariance(map(Fraction, every)))
+    if function == "stddev":
+        return _float(statistics.pstdev(map(Fraction, every)))
+    if function == "median":
+        return _float(statistics.median(map(Fraction, every)))
+    if function == "quantile":
+        return _quantile(sorted(map(Fraction, every)), Decimal(parameter))
     if function in ("avg", "mean"):
-        return float(_sum(values, type_)) / copies
+        return float(sum(Fraction(value) * n for value, n in values) / copies)
     if function == "min":
         return min(value for value, _ in values)
     if function == "max":
@@ -135,7 +164,28 @@ def aggregate(function: str, values: list[tuple[Any, int]], type_: str | None = 
     raise OracleError(f"unknown aggregate {function}")
 
 
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise OracleError("overflow of a float") from error
+
+
+def _quantile(values: list[Fraction], fraction: Decimal) -> float:
+    """By definition: the piecewise linear function through the points (i / (n - 1), value i)."""
+    if len(values) == 1:
+        return float(values[0])
+    for i, (low, high) in enumerate(pairwise(values)):
+        left, right = Fraction(i, len(values) - 1), Fraction(i + 1, len(values) - 1)
+        if left <= Fraction(fraction) <= right:
+            return _float(low + (high - low) * (Fraction(fraction) - left) / (right - left))
+    raise OracleError(f"{fraction} is not between 0 and 1")
+
+
 def _sum(values: list[tuple[Any, int]], type_: str | None) -> Any:
     if any(isinstance(value, float) for value, _ in values):
-        return in_range(math.fsum(value for value, n in values for _ in range(n)), type_)
+        try:  # exactly: math.fsum gives up on sums that leave the range on their way
+            return float(sum(Fraction(value) * n for value, n in values))
+        except OverflowError as error:
+            raise OracleError("overflow of a float") from error
     return in_range(sum(value * n for value, n in values), type_)

@@ -12,10 +12,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from operators.expr import Apply, Col, Expr
+from operators.monoids import factory
 from operators.partition import Router
-from planner.plan import BROADCAST, GroupRule, Input, JoinRule, LookupRule, MapRule, Plan, PlanRule, Selection
+from planner.passes.stratify import inputs_of
+from planner.plan import (
+    BROADCAST,
+    GroupRule,
+    Input,
+    JoinRule,
+    LineageRule,
+    LookupRule,
+    MapRule,
+    NestedRule,
+    Partial,
+    Plan,
+    PlanRule,
+    Selection,
+)
 from tests.cases import Pruned
-from tests.oracle_values import aggregate
+from tests.oracle_values import COMPARE, aggregate
 
 Row = tuple[Any, ...]
 Rows = Counter[Row]  # tuple -> weight
@@ -120,11 +135,15 @@ class Interpreter:
             results = self.join(rule)
         elif isinstance(rule, GroupRule):
             results = self.group(rule)
+        elif isinstance(rule, LineageRule):
+            results = self.lineage(rule)
+        elif isinstance(rule, NestedRule):
+            results = self.nested(rule)
         else:
             results = self.lookup(rule)
         route = Router(self.plan.relations[rule.head].partition, self.partitions)
         for partition, row, weight in results:
-            if isinstance(rule, LookupRule):
+            if isinstance(rule, (LookupRule, NestedRule)):
                 assert route(row) == partition, "an answer is not at home where it is made"
             assert len(row) == self.plan.relations[rule.head].arity
             made[route(row)][row] += weight
@@ -161,6 +180,55 @@ class Interpreter:
                 entries = (*group, *results)
                 yield partition, tuple(entries[i] for i in rule.layout), 1
 
+    def lineage(self, rule: LineageRule) -> Iterator[tuple[int, Row, int]]:
+        """Contributions of pairs of partial sums, made as the rule says; groups meet at the head's home."""
+        home = Router(tuple(rule.layout[c] for c in self.plan.relations[rule.head].partition), self.partitions)
+        groups: dict[Row, list[tuple[Row, list[list[int] | None], int]]] = defaultdict(list)
+        sides = [self.partial(s, p) for s, p in zip((rule.left, rule.right), rule.partials, strict=True)]
+        for left, right in zip(*sides, strict=True):
+            for key, one in left.items():
+                for other, y in right.get(key, {}).items():
+                    for mine, x in one.items():
+                        row = key + mine + other
+                        if holds(rule.filters, row):
+                            made = tuple(value(e, row) for e in rule.outputs)
+                            vectors = [
+                                None if s is None else [sum(c * x[i] * y[j] for c, i, j in entry) for entry in s]
+                                for s in rule.sums
+                            ]
+                            groups[made[: len(rule.group)]].append((made, vectors, x[0] * y[0]))
+        types = self.plan.relations[rule.head].types
+        for group, members in groups.items():
+            results, position = [], len(rule.group)
+            for i, (function, _) in enumerate(rule.aggregates):
+                state: Any = factory(function, self.plan.aggregates, types[rule.layout.index(len(rule.group) + i)])()
+                for made, vectors, weight in members:
+                    vector = vectors[i]
+                    if vector is None:
+                        state.add(made[position], weight)
+                    else:
+                        state.absorb(tuple(vector), 1)
+                position += rule.sums[i] is None
+                results.append(state.result())
+            entries = (*group, *results)
+            yield home(group), tuple(entries[i] for i in rule.layout), 1
+
+    def partial(self, source: Input, kept: Partial) -> list[dict[Row, dict[Row, list[int]]]]:
+        """The partial sums of one side, per partition."""
+        result: list[dict[Row, dict[Row, list[int]]]] = []
+        for rows in self.met(source):
+            table: dict[Row, dict[Row, list[int]]] = {}
+            for row, weight in rows.items():
+                if holds(kept.where, row):
+                    by = tuple(value(e, row) for e in kept.kept)
+                    vector = table.setdefault(tuple(row[c] for c in source.key), {})
+                    sums = vector.setdefault(by, [0] * len(kept.factors))
+                    for i, factor in enumerate(kept.factors):
+                        amount = 1 if factor.value is None else value(factor.value, row)
+                        sums[i] += weight * (amount if factor.lift is None else factor.lift(amount)[factor.entry])
+            result.append(table)
+        return result
+
     def lookup(self, rule: LookupRule) -> Iterator[tuple[int, Row, int]]:
         seen: set[Row] = set()
         matched = len(rule.inner.key)
@@ -181,6 +249,49 @@ class Interpreter:
                 result = self.fold(rule.function, rule.value, members)
                 if result is not None:
                     yield partition, (*key, result), 1
+
+    def nested(self, rule: NestedRule) -> Iterator[tuple[int, Row, int]]:
+        """Every outer row is compared with its aggregates, one by one."""
+        sources = [self.met(source) for source in inputs_of(rule)]
+        for partition, (outer, *others) in enumerate(zip(*sources, strict=True)):
+            groups: dict[Row, list[tuple[Row, int]]] = defaultdict(list)
+            for row, weight in outer.items():
+                if holds(rule.where, row) and self.passes(rule, row, others):
+                    groups[tuple(value(e, row) for e in rule.group)].append((row, weight))
+            for group, members in groups.items():
+                if rule.shows == "rows":
+                    yield partition, group, sum(weight for _, weight in members)
+                    continue
+                results = [self.fold(function, argument, members) for function, argument, _ in rule.aggregates]
+                entries = (*group, *results)
+                yield partition, tuple(entries[i] for i in rule.layout), 1
+
+    def passes(self, rule: NestedRule, row: Row, others: list[Rows]) -> bool:
+        """Whether an outer row passes the comparison."""
+        key = None if rule.key is None else value(rule.key, row)
+        kind = [value(e, row) for e in rule.equal]
+        answers = []
+        for inner, rows in zip(rule.inners, others, strict=True):
+            members = [(r, weight) for r, weight in rows.items() if holds(inner.where, r)]
+            for asked in rule.asked:
+                if inner is asked.inner:
+                    kind = [value(rule.free[i], row) for i in asked.equal]
+                    key = None if asked.key is None else value(rule.free[asked.key], row)
+            if inner not in rule.scalars:
+                members = [m for m in members if [value(e, m[0]) for e in inner.equal] == kind]
+            if inner.order is not None:
+                op, left = inner.order
+                members = [m for m in members if COMPARE[op](value(left, m[0]), key)]
+            answers.append(self.fold(inner.function, inner.value, members))
+        if None in answers:
+            return False
+        if rule.method == "each":
+            return bool(value(rule.threshold, (*(value(e, row) for e in rule.free), *answers)))
+        if rule.method == "value":
+            return bool(COMPARE[rule.op](key, value(rule.threshold, tuple(answers))))
+        first, *scalars = answers
+        compared = first if rule.compared is None else value(rule.compared, (first,))
+        return bool(COMPARE[rule.op](compared, value(rule.threshold, tuple(scalars))))
 
     def fold(self, function: str, argument: Expr | None, members: list[tuple[Row, int]]) -> Any:
         values = [(None if argument is None else value(argument, row), weight) for row, weight in members]

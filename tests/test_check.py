@@ -287,7 +287,7 @@ def test_user_functions_are_checked_like_others() -> None:
 def test_user_aggregates() -> None:
     program = check("r(median<x>) :- s(x). t(v) :- v = median x : { s(x) }.", aggregates={"median": median})
     assert types(program, "r") == types(program, "t") == "float"
-    assert program.aggregates["median"] is median
+    assert program.aggregates["median"].__wrapped__ is median
     assert problems("r(x) :- s(x), x < median(x).", aggregates={"median": median}) == [
         "`median` is an aggregate: write median x : { ... } in a body, median<x> in a head"]
 
@@ -382,7 +382,7 @@ def test_a_long_chain_of_relations() -> None:
     assert check(rules).checked
     with pytest.raises(StratificationProblem) as caught:
         check(rules + "r3000(x) :- s(x), !r0(x).")
-    assert len(caught.value.notes) == 3001
+    assert len(caught.value.notes) == 3002  # the cycle, and that what would make it an iteration
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), max_size=4)))

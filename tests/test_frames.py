@@ -19,7 +19,7 @@ BARE = (
     "edges", "cut", "shift", "need", "proven", "vouch", "release", "keep",
 )  # fmt: skip
 """Kinds whose body is a list of tuples."""
-WEIGHTED = ("inner", "side", "count", "group", "ask")
+WEIGHTED = ("inner", "side", "count", "node", "vector")
 ROWS: list[Row] = [
     (),
     ("a", 1, 2.5),

@@ -47,12 +47,14 @@ def naive(function: str, key: Row, rows: Counter[Row], width: int, conditional: 
 
 
 def build(function: str, width: int, conditional: bool) -> Lookup:
+    def matching(key: Row, batch: Any) -> list[tuple[Any, int]]:
+        return [(value(key + row)[0], n) for row, n in batch if not conditional or holds(key, row)]
+
     return Lookup(
         "rule",
         tuple(range(width)),
-        holds if conditional else None,
+        matching,
         None if function == "absent" else factory(function, {}),
-        None if function == "absent" else value,
         0 if function in ("sum", "count") else None,
     )
 
@@ -123,7 +125,7 @@ def test_what_is_only_so_for_a_moment_is_never_an_answer() -> None:
 
 
 def test_errors_name_the_rule() -> None:
-    lookup = Lookup("r(x) :- ...", (0,), lambda key, row: 1 / row[1] > 0, None, None)
+    lookup = Lookup("r(x) :- ...", (0,), lambda _, batch: [(None, n) for row, n in batch if 1 / row[1] > 0], None)
     lookup.ask([("a",)])
     with pytest.raises(RuleFailure) as failure:
         lookup.change([(("a", 0), 1)])

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datalog
+from datalog.aggregates import AGGREGATES
 from datalog.ast import (
     Aggregate,
     Atom,
@@ -181,6 +182,32 @@ def test_head_aggregates() -> None:
     found = rule("r(x, min<c>, sum<p * v>, count<*>, mean<-c>, median<c>) :- s(x, c, p, v).").aggregates
     assert [(a.function, a.target and format_expression(a.target)) for a in found] == [
         ("min", "c"), ("sum", "p * v"), ("count", None), ("mean", "-c"), ("median", "c")]
+
+
+def test_aggregates_with_a_parameter_and_names_that_are_not_reserved() -> None:
+    x = Variable("x")
+    (head,) = rule("r(quantile<x + 1, 0.9>) :- s(x).").head.arguments
+    assert head == HeadAggregate("quantile", Call("+", (x, Constant(1))), parameter=Constant(0.9))
+    body = (Atom("s", (x,)),)
+    for text, expected in {
+        "quantile x, 0.9 : { s(x) }": Aggregate("quantile", x, body, parameter=Constant(0.9)),
+        "top [x, 1], k : s(x)": Aggregate("top", Call("list", (x, Constant(1))), body, parameter=Variable("k")),
+        "top (x - 1) * (x), -1 : { s(x) }": Aggregate("top", Call("*", (Call("-", (x, Constant(1))), x)), body,
+                                                     parameter=Constant(-1)),
+        "median(abs((x + 1))) : { s(x) }": Aggregate("median", Call("abs", (Call("+", (x, Constant(1))),)), body),
+        "median(x)": Call("median", (x,)),
+        "all + any": Call("+", (Variable("all"), Variable("any"))),
+    }.items():
+        assert rule(f"r(v) :- v = {text}, t(1).").body[0] == Comparison("=", Variable("v"), expected), text
+    for text in ("top(x), any(x, all), n = count : { s(x) }", "top(x), count : { s(x) } > 1", "top(x), !any(x)"):
+        assert rule(f"r(x) :- {text}.").body[0] == Atom("top", (x,))
+
+
+@pytest.mark.parametrize("name", sorted(AGGREGATES))
+def test_every_aggregate_may_stand_before_a_bracket(name: str) -> None:
+    literal = rule(f"r(v) :- v = {name} (x + 1) : {{ s(x) }}.").body[0]
+    assert isinstance(literal, Comparison) and isinstance(literal.right, Aggregate)
+    assert literal.right.function == name
 
 
 def test_body_aggregates() -> None:

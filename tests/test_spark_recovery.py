@@ -38,7 +38,7 @@ from tests.kills import (
     wait_until,
 )
 
-RANDOM = int(os.environ.get("LIVELOG_KILLS", "3"))
+RANDOM = int(os.environ.get("LIVELOG_KILLS", "1"))
 
 
 @pytest.fixture
