@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 from bench.nested_naive import BRAND, CONTAINER, Row
 from topologies.streams.step import Operation
 
-__all__ = ["TABLES", "available", "line_changes", "skewed", "tables"]
+__all__ = ["EXPONENT", "TABLES", "available", "line_changes", "skewed", "tables"]
 
 TABLES: dict[str, dict[str, int]] = {
     "part": {"p_partkey": 1, "p_brand": 1, "p_container": 1},
@@ -92,14 +92,14 @@ def _whole(column: Any, factor: int) -> list[Any]:
     return found
 
 
-def skewed(data: dict[str, list[Row]], seed: int = 0) -> dict[str, list[Row]]:
+def skewed(data: dict[str, list[Row]], seed: int = 0, exponent: float = EXPONENT) -> dict[str, list[Row]]:
     """The same tables with the parts and the quantities of the lines drawn anew; see above."""
     rng = random.Random(seed)
     parts = [row[0] for row in data["part"]]
     rng.shuffle(parts)
     asked = {key for key, *kind in data["part"] if kind == [BRAND, CONTAINER]}
     parts.sort(key=lambda key: key not in asked)  # stable: the others stay shuffled
-    odds = list(accumulate(rank**-EXPONENT for rank in range(1, len(parts) + 1)))
+    odds = list(accumulate(rank**-exponent for rank in range(1, len(parts) + 1)))
     lines = data["lineitem"]
     drawn = rng.choices(parts, cum_weights=odds, k=len(lines))
     scale = MEAN * (SHAPE - 1)

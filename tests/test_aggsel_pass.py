@@ -40,7 +40,7 @@ def pushed(text: str) -> Selection | None:
 def refused(text: str) -> str:
     """Why there is no selection in `path`."""
     assert pushed(text) is None
-    (note,) = plan_of(text).notes
+    (note,) = [note for note in plan_of(text).notes if "is not pushed" in note]
     return note.removeprefix("aggregate selection is not pushed into path: ")
 
 
