@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Transaction"]
 
-Tuple = tuple[Any, ...]
-
 
 class Transaction:
     """Operations that take effect together at the end of a `with` block, or not at all.
@@ -38,7 +36,7 @@ class Transaction:
 
     def insert(self, relation: str, row: Iterable[Any]) -> None:
         """Insert a fact. One that is there stays there; one with a known key replaces the old one."""
-        self._operations.append(("+", relation, self._row(relation, row)))
+        self._operations.append(("+", relation, self._coercer(relation)(row)))
 
     def insert_all(self, relation: str, rows: Iterable[Iterable[Any]]) -> None:
         """Insert many facts of one relation. The same as `insert` one by one, and faster."""
@@ -57,7 +55,7 @@ class Transaction:
 
     def delete(self, relation: str, row: Iterable[Any]) -> None:
         """Delete a fact. Deleting one that is not there changes nothing."""
-        self._operations.append(("-", relation, self._row(relation, row)))
+        self._operations.append(("-", relation, self._coercer(relation)(row)))
 
     def advance_to(self, when: float) -> None:
         """Move the clock: facts whose `ttl` ends by then expire."""
@@ -68,9 +66,6 @@ class Transaction:
             raise UsageProblem(f"the clock stands at {self._clock:g} and cannot go back to {when:g}")
         self._clock = float(when)
         self._operations.append(("@", None, self._clock))
-
-    def _row(self, relation: str, row: Iterable[Any]) -> Tuple:
-        return self._coercer(relation)(row)
 
     def _coercer(self, relation: str) -> Coercer:
         """What turns rows of a base relation into tuples."""

@@ -43,6 +43,8 @@ class Delta:
         """Tuples with the change of their weight."""
         if self.weights is not None:
             return self.weights
+        if not self.lost:
+            return [(t, 1) for t in self.gained]
         return [(t, -1) for t in self.lost] + [(t, 1) for t in self.gained]
 
     def __bool__(self) -> bool:

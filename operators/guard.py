@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from operators.errors import RuleFailure
 
-__all__ = ["guarded"]
+__all__ = ["guarded", "taking"]
 
 
 def guarded(text: str, kernel: Callable[..., None], batch: Iterable[Any], *rest: Any) -> None:
@@ -25,10 +25,32 @@ def guarded(text: str, kernel: Callable[..., None], batch: Iterable[Any], *rest:
     try:
         kernel(batch, *rest)
     except Exception as e:
-        for entry in batch:
-            try:
-                kernel([entry], *rest)
-            except Exception as again:
-                row = entry[0] if len(entry) == 2 and isinstance(entry[0], tuple) else entry
-                raise RuleFailure(text, row, again) from again
-        raise RuleFailure(text, None, e) from e
+        _blame(text, kernel, batch, rest, e)
+
+
+def taking(text: str, kernel: Callable[..., None], out: Any) -> Callable[[Iterable[Any]], None]:
+    """`guarded` as a function of the batch, for a loop that always writes to the same place.
+
+    >>> out = {}; take = taking("", lambda batch, out: out.update(batch), out); take([("a", 1)]); out
+    {'a': 1}
+    """
+
+    def take(batch: Iterable[Any]) -> None:
+        try:
+            kernel(batch, out)
+        except Exception as e:
+            _blame(text, kernel, batch, (out,), e)
+
+    return take
+
+
+def _blame(
+    text: str, kernel: Callable[..., None], batch: Iterable[Any], rest: tuple[Any, ...], error: Exception
+) -> NoReturn:
+    for entry in batch:
+        try:
+            kernel([entry], *rest)
+        except Exception as again:
+            row = entry[0] if len(entry) == 2 and isinstance(entry[0], tuple) else entry
+            raise RuleFailure(text, row, again) from again
+    raise RuleFailure(text, None, error) from error

@@ -94,6 +94,11 @@ def _copied(stratum: Stratum, plan: Plan) -> str | None:
     return source.name if same and not (source.bag or source.weighted or head.weighted) else None
 
 
+def _tells_groups(rule: Any) -> bool:
+    """Whether its heads are one for each group: they are different tuples, and there is nothing to count."""
+    return isinstance(rule, (GroupRule, LineageRule)) or (isinstance(rule, NestedRule) and rule.shows != "rows")
+
+
 class Counting:
     """The state and the rules of one counting stratum on one partition.
 
@@ -127,8 +132,7 @@ class Counting:
         self._copied = _copied(stratum, plan)
         for rule in stratum.rules if self._copied is None else ():
             self._build(rule)
-        # the heads of one rule's groups are different tuples: there is nothing to count
-        self._sole = len(stratum.rules) == 1 and isinstance(stratum.rules[0], (GroupRule, LineageRule))
+        self._sole = len(stratum.rules) == 1 and _tells_groups(stratum.rules[0])
 
     def _build(self, rule: Any) -> None:
         if isinstance(rule, MapRule):
@@ -236,6 +240,8 @@ class Counting:
         """The net change of the relation on this partition; the engine is quiescent."""
         if self._sole:
             gone, new = self.nodes[0][1].settle()
+            if not gone and not new and self.shown is None:
+                return {}
             delta = self.counts.replace(gone, new)
         else:
             for _, node in self.nodes:

@@ -54,7 +54,7 @@ class Nesting:
     def begin(self, deltas: Mapping[str, Delta]) -> None:
         for relation, ports, takers in self._inputs:
             delta = deltas.get(relation)
-            if not delta:
+            if delta is None:
                 continue
             rows = delta.items()
             if self._links.alone:
@@ -68,9 +68,11 @@ class Nesting:
         self._takers[port](rows)
 
     def settle(self) -> tuple[list[Tuple], list[Tuple]]:
-        touched = [scalar.settle() for scalar in self._scalars]
-        changed = self._fresh
-        if any(touched) or self._fresh:
+        changed = touched = self._fresh
+        for scalar in self._scalars:
+            if scalar.settle():
+                touched = True
+        if touched:
             values = tuple([scalar.of(None) for scalar in self._scalars])
             changed = self._fresh or values != self._values
             self._values = values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
+from itertools import accumulate
 from typing import Any
 
 from operators.indexes.index import exact
@@ -160,6 +161,31 @@ class RPAITree(Tree):
             keys, children, values = children[i]
         i, before = place(values, before, holds)
         return keys[i] + by if relative else keys[i], before
+
+    def first_above(self, limit: Any, inclusive: bool = False) -> tuple[Any, Any]:
+        """`first_sum` of sums > limit, or >= limit if `inclusive`. O(log n)
+
+        Sums are compared with a number, so a level is a search among its running sums, which Python does in C.
+
+        >>> index = RPAITree.from_items([(1, 10), (2, 20), (3, 30)])
+        >>> index.first_above(30), index.first_above(30, inclusive=True), index.first_above(60)
+        ((3, 30), (2, 10), (None, 60))
+        """
+        total = self.total
+        if not self._size or not (limit <= total if inclusive else limit < total):
+            return None, total
+        find = bisect_left if inclusive else bisect_right
+        by, before, relative = 0, 0, self._relative
+        keys, children, values = self._root
+        while True:
+            sums = list(accumulate(values, initial=before))
+            i = find(sums, limit, 1, len(values)) - 1
+            before = sums[i]
+            if children is None:
+                return keys[i] + by if relative else keys[i], before
+            if relative:
+                by += keys[i]
+            keys, children, values = children[i]
 
     def _plus(self, a: Any, b: Any) -> Any:
         return a + b

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from operators.expr import Expr
-from operators.guard import guarded
+from operators.guard import guarded, taking
 from operators.monoids import Linear, Monoid
 from operators.nested.gather import Equal, gather_sums, gather_values
 from operators.nested.measures import Measures
@@ -57,15 +57,11 @@ class SummedAnswers:
     """
 
     def __init__(self, text: str, kernel: Callable[..., None], measures: Measures, default: Any) -> None:
-        self._text = text
-        self._kernel = kernel
         self._measures = measures
         self._default = default
         self._sums: dict[Any, list[int]] = {}
         self._pending: dict[Any, list[int]] = {}
-
-    def receive(self, rows: Any) -> None:
-        guarded(self._text, self._kernel, rows, self._pending)
+        self.receive = taking(text, kernel, self._pending)
 
     def settle(self) -> dict[Any, None]:
         sums, pending = self._sums, self._pending

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from operators.guard import guarded
+from operators.guard import taking
 from operators.nested.cuts import NOTHING
 from operators.nested.heads import Heads
 from operators.nested.outer import Entry, Outer
@@ -53,17 +53,13 @@ class ByOrder:
         make: Callable[[], Outer],
     ) -> None:
         self.text = text
-        self._kernel = kernel
         self._ranges = ranges
         self._heads = heads
         self._make = make
         self._blocks: dict[Any, Outer] = {}
         self._pending: dict[Any, list[int]] = {}
         self._scalars: Tuple = ()
-
-    def change_outer(self, rows: Any) -> None:
-        """Outer rows came or went."""
-        guarded(self.text, self._kernel, rows, self._pending)
+        self.change_outer = taking(text, kernel, self._pending)  # outer rows came or went
 
     def taker(self, number: int = 0) -> Callable[[Any], None]:
         """What takes in changes of the inner rows."""
@@ -90,6 +86,7 @@ class ByOrder:
     def _take(self, touched: dict[Any, Any]) -> None:
         """Bring the pending rows to their blocks."""
         pending, blocks = self._pending, self._blocks
+        few = len(pending) <= FEW
         changes: dict[Any, list[Entry]] = {}
         for (e, key, group), vector in pending.items():
             if any(vector):
@@ -97,7 +94,7 @@ class ByOrder:
                 block = blocks.get(e)
                 if block is None:
                     block = blocks[e] = self._make()
-                if len(pending) <= FEW:
+                if few:
                     block.add(key, group, vector)
                 else:
                     changes.setdefault(e, []).append((key, group, vector))

@@ -67,6 +67,7 @@ class Measures:
             self._plan.append((make, list(samples[0]), places))
             ints = len(places) == 1 and self.entries[-1].lift is None and type(state) is Sum
             self._quick.append(0 if type(state) is Count else places[0][1] if ints else None)
+        self._sole = self._quick[0] if len(self._quick) == 1 else None  # most heads have one aggregate
         self.width = 1 + len(self.entries)
 
     def states(self) -> list[Monoid]:
@@ -75,6 +76,9 @@ class Measures:
 
     def results(self, vector: Sequence[int], states: Sequence[Monoid] | None) -> list[Any]:
         """The values of all aggregates, from a sum of vectors and the states of those that are not linear."""
+        sole = self._sole
+        if sole is not None and LOWEST <= vector[sole] <= HIGHEST:
+            return [vector[sole]]
         found = []
         others = iter(states or ())
         for plan, quick in zip(self._plan, self._quick, strict=True):

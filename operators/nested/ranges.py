@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 from operators.errors import RuleFailure
@@ -131,11 +130,8 @@ class AtSum:
         self._grows = (lifted is not None and lifted.falls) == sums.from_above
         self._plain = sums.plain and lifted is None
         self._side = 0 if sums.inclusive else 1
-        # the common case: keys pass from where the sum itself does
-        self._upwards = {">": operator.lt, ">=": operator.le}.get(op) if self._plain else None
-
-    def receive(self, rows: Any) -> None:
-        self._sums.receive(rows)
+        self._upwards = self._plain and op in (">", ">=")  # the common case: keys pass from where the sum itself does
+        self.receive = sums.receive
 
     def settle(self, touched: dict[Any, Any]) -> None:
         touched.update(self._sums.settle())
@@ -157,8 +153,8 @@ class AtSum:
                 # the largest sum there is: if even that can be computed, all can
                 if not self._plain or total > HIGHEST:
                     self._value(0 if self._sums.from_above else total, total)
-                if self._upwards is not None:
-                    outer.show((running.cut(partial(self._upwards, threshold), self._side), TOP))
+                if self._upwards:
+                    outer.show((running.cut_above(threshold, self._op == ">=", self._side), TOP))
                 else:
                     outer.show(self._range(running, threshold))
                 return
@@ -178,10 +174,9 @@ class AtSum:
         if len(at) == 1:
             return at if self._grows else TOP if at == BOTTOM else BOTTOM
         _, threshold, after = at
-        passed: Callable[[int], bool]
         if self._plain:
-            passed = partial(operator.lt if after else operator.le, threshold)
-        elif self._grows:
+            return running.cut_above(threshold, not after, self._side)
+        if self._grows:
             passed = self._passed(COMPARE[">" if after else ">="], threshold, total)
         else:
             passed = self._passed(COMPARE["<=" if after else "<"], threshold, total)

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from operators.exact import rounded
-from operators.guard import guarded
+from operators.guard import taking
 from operators.indexes import RPAITree
 from operators.nested.cuts import BOTTOM, TOP, Cut
 from operators.source import HIGHEST, LOWEST, overflow
@@ -19,16 +19,20 @@ __all__ = ["Flat", "Running", "Sums"]
 class Running:
     """Sums of ints by key, and how many negative ones went into them: without any, sums only grow along the keys.
 
+    Where the sum passed a limit when that was last asked is remembered, and kept up to date: small changes of the sums
+    and of the limit mostly leave it there.
+
     >>> r = Running(); r.load([(1, 10, 0), (5, 20, 0)])
     >>> r.each([4, 5], True), r.each([5], False), r.cut(lambda s: s > 15, 0)
     ([10, 30], [10], (0, 5, 0))
     """
 
-    __slots__ = ("negatives", "tree")
+    __slots__ = ("_passed", "negatives", "tree")
 
     def __init__(self) -> None:
         self.tree = RPAITree()
         self.negatives = 0
+        self._passed: tuple[Any, int, int] | None = None  # a key, the sum before it, the sum up to and with it
 
     def load(self, entries: list[tuple[Any, int, int]]) -> None:
         """Add to the sums: (key, sum, number of negative ones) each. O(log n) an entry, or O(n log n) for many."""
@@ -36,10 +40,17 @@ class Running:
         if len(entries) > 64 and len(entries) > len(tree) // 4:
             self.tree = RPAITree.from_items([*tree.items(), *((k, v) for k, v, _ in entries)])
             self.negatives += sum(n for _, _, n in entries)
+            self._passed = None
             return
         for k, v, n in entries:
             tree.add(k, v)
             self.negatives += n
+            if self._passed is not None:
+                key, before, upto = self._passed
+                if k < key:
+                    self._passed = key, before + v, upto + v
+                elif k == key:
+                    self._passed = key, before, upto + v
 
     def each(self, keys: Iterable[Any], inclusive: bool) -> list[int]:
         """The sums up to many keys. O(n + keys · log n)"""
@@ -63,13 +74,38 @@ class Running:
         key, _ = self.tree.first_sum(passed)
         return TOP if key is None else (0, key, side)
 
+    def cut_above(self, limit: Any, inclusive: bool, side: int) -> Cut:
+        """`cut` where the sum is > limit, or >= limit if `inclusive`. O(1) where it was, else O(log n)
+
+        >>> r = Running(); r.load([(1, 10, 0), (5, 20, 0)]); r.cut_above(10, False, 0), r.cut_above(10, True, 0)
+        ((0, 5, 0), (0, 1, 0))
+        >>> r.load([(0, 10, 0)]); r.cut_above(10, False, 0), r.cut_above(10, True, 0)
+        ((0, 1, 0), (0, 0, 0))
+        """
+        if limit <= 0 if inclusive else limit < 0:
+            return BOTTOM
+        if self._passed is not None:
+            key, before, upto = self._passed
+            if before < limit <= upto if inclusive else before <= limit < upto:
+                return 0, key, side
+        key, before = self.tree.first_above(limit, inclusive)
+        if key is None:
+            self._passed = None
+            return TOP
+        self._passed = key, before, before + self.tree.get(key)
+        return 0, key, side
+
     @property
     def empty(self) -> bool:
-        return not self.tree and not self.negatives
+        tree = self.tree
+        return not (tree.total or self.negatives or len(tree))
 
     def check(self) -> None:
         self.tree.check()
         assert self.negatives >= 0, "fewer than no negative values"
+        if self._passed is not None:
+            key, *sums = self._passed
+            assert sums == [self.tree.get_sum_below(key), self.tree.get_sum(key)], "a remembered sum is wrong"
 
 
 class Flat:
@@ -141,38 +177,34 @@ class Sums:
     def __init__(
         self, text: str, kernel: Callable[..., None], op: str, kind: str, make: Callable[[], Any] = Running
     ) -> None:
-        self._text = text
         self._make = make
         self._nothing = make()
-        self._kernel = kernel
         self._kind = kind
         self.from_above = op in (">", ">=")
         self.inclusive = op in ("<=", ">")  # whether what is *below* a key is all up to and with it
         self._running: dict[Any, Any] = {}
         self._pending: dict[Any, list[int]] = {}
-
-    def receive(self, rows: Any) -> None:
-        """Inner rows came or went."""
-        guarded(self._text, self._kernel, rows, self._pending)
+        self.receive = taking(text, kernel, self._pending)  # inner rows came or went
 
     def settle(self) -> dict[Any, None]:
         """All rows are in: take them over. The equal values whose sums have changed."""
         changes: dict[Any, Any] = {}
-        for (e, key), (value, negatives) in self._pending.items():
+        pending, sums = self._pending, self._running
+        for (e, key), (value, negatives) in pending.items():
             if value or negatives:
                 entries = changes.get(e)
                 if entries is None:
                     changes[e] = [(key, value, negatives)]
                 else:
                     entries.append((key, value, negatives))
-        self._pending.clear()
+        pending.clear()
         for e, entries in changes.items():
-            running = self._running.get(e)
+            running = sums.get(e)
             if running is None:
-                running = self._running[e] = self._make()
+                running = sums[e] = self._make()
             running.load(entries)
             if running.empty:
-                del self._running[e]
+                del sums[e]
         return changes
 
     def of(self, e: Any) -> Any:

@@ -40,11 +40,13 @@ class Totals:
 
     def add(self, key: Any, group: Tuple, vector: Vector) -> None:
         self._group = group
-        if self._tree is not None:
-            self._tree.add(key, tuple(vector))
-            low, high = self._within
-            if self._since is not None and low <= (0, key, 0) < high:
-                self._since = tuple(map(add, self._since, vector))
+        tree, since = self._tree, self._since
+        if tree is not None:
+            tree.add(key, tuple(vector))
+            if since is not None:
+                low, high = self._within
+                if low <= (0, key, 0) < high:
+                    self._since = tuple(map(add, since, vector))
             return
         self._since = None
         few = self._few
@@ -76,8 +78,11 @@ class Totals:
 
     def show(self, within: Range) -> None:
         low, high = within
-        if self._since is not None and within == self._within:
-            now: Vector = tuple(map(add, self._shown, self._since))
+        since = self._since
+        if since is not None and within == self._within:
+            if not any(since):
+                return
+            now: Vector = tuple(map(add, self._shown, since))
         elif self._tree is None:
             found = [v for k, v in self._few.items() if low <= (0, k, 0) < high]
             now = tuple(map(sum, zip(*found, strict=True))) if found else (0,) * self._width
