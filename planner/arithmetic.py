@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from operators.expr import Apply, Col, Expr
 
-__all__ = ["applied", "is_affine", "is_plain", "renamed", "times"]
-
-
-def applied(symbol: str, one: Expr | None, other: Expr) -> Expr:
-    """`one symbol other`; without `one`, `other` or its negative."""
-    if one is None:
-        return Apply("neg", operator.neg, (other,)) if symbol == "-" else other
-    functions = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-    return Apply(symbol, functions[symbol], (one, other), symbol)
+__all__ = ["is_affine", "is_plain", "renamed", "times"]
 
 
 def is_plain(expr: Expr) -> bool:

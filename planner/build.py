@@ -6,28 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from operators.sums import Factor
 from planner.draft import UNIT, Clause, Draft
 from planner.plan import PlanRule, RelationPlan
 
-__all__ = ["Builder", "Part", "Summary"]
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """How the relation of a part that is summed up already is to be read, for `planner.lineage`.
-
-    Its tuples stand for many bindings each: column `count` says how many, and `sums` has the column in which a factor
-    (over the part's variables, by position) is summed over them. These columns hold `operators.exact.pack`ed ints.
-    Variables of the part past the relation's columns are summed away: only factors in `sums` may mention them.
-    """
-
-    count: int
-    sums: tuple[tuple[Factor, int], ...]
-
-    def column(self, factor: Factor) -> int:
-        """The column of a factor's sums."""
-        return dict(self.sums)[factor]
+__all__ = ["Builder", "Part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +19,7 @@ class Part:
     `variables`: what its columns are called in this body. `position`: where it stood in the text. `recursive`: it
     is in the component of the rule's head. `size`: how many atoms and conditions went into it, a guess
     at how small it is. `single`: it has at most one tuple. `lookup`: it is the answer to a lookup on a part
-    at the same position, which it should be joined with before anything else. `partial`: its tuples are partial
-    aggregates, which only the last step of a rule with head aggregates can read.
+    at the same position, which it should be joined with before anything else.
     """
 
     relation: str
@@ -49,7 +30,6 @@ class Part:
     size: int = 0
     single: bool = False
     lookup: bool = False
-    partial: Summary | None = None
 
 
 class Builder:

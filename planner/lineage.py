@@ -17,10 +17,6 @@ What becomes of an argument:
   (2 and 2.0 are one value, and lifted differently).
 
 Whole numbers are computed exactly here: an overflow is an error of the total, not of a row on the way.
-
-A part of a body may be summed up already: then its relation has, beside the columns that are kept, a column for the
-count and one for each factor. `Part.partial` (see `planner.build.Summary`) says which, and the factors are read from
-there.
 """
 
 from __future__ import annotations
@@ -29,12 +25,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from operators.exact import unpack
 from operators.expr import Apply, Col, Const, Expr, columns, shifted
 from operators.monoids import Linear, Monoid
 from operators.sums import COUNT, Factor
-from planner.arithmetic import applied, is_affine, is_plain, renamed, times
-from planner.build import Summary
+from planner.arithmetic import is_affine, is_plain, renamed, times
 from planner.plan import Partial, Sums, Term
 
 __all__ = ["Split"]
@@ -71,13 +65,11 @@ class Split:
         width: int,
         types: Sequence[str],
         keys: Sequence[tuple[int, int]] = (),
-        summaries: tuple[Summary | None, Summary | None] = (None, None),
         joined: bool = True,
     ) -> None:
         self._width = width
         self._types = types
         self._keys = keys
-        self._summaries = summaries
         self._joined = joined
         same = [(a, width + b) for a, b in keys if types[a] == types[width + b] and types[a] in DEFINITE]
         self._same = set(same)
@@ -85,7 +77,7 @@ class Split:
         self._right_of = dict(same)
         self._where: tuple[list[Expr], list[Expr]] = ([], [])
         self._kept: tuple[list[Expr], list[Expr]] = ([], [])
-        self._factors: tuple[list[Factor], list[Factor]] = ([self._count(0)], [self._count(1)])
+        self._factors: tuple[list[Factor], list[Factor]] = ([COUNT], [COUNT])
 
     # --- telling -----------------------------------------------------------------------------------------------
 
@@ -163,23 +155,6 @@ class Split:
             return expr
         key = self._key_position(expr.index)
         return self.placed(expr) if key is None else Col(key)
-
-    def read(self, sums: Sums, arity: int) -> Expr | None:
-        """What a linear aggregate adds up of parts that are summed up already, over the columns of their relations.
-
-        `arity` is how many the left one has.
-        """
-        entry = next((e for e in sums[1:] if e), sums[0])
-        total: Expr | None = None
-        for coefficient, *numbers in entry:
-            product: Expr | None = None if abs(coefficient) == 1 else Const(abs(coefficient))
-            for side, number in enumerate(numbers):
-                value = self._factors[side][number].value
-                if value is not None:
-                    column = value.arguments[0] if isinstance(value, Apply) and value.name == "unpack" else value
-                    product = applied("*", product, shifted(column, arity if side else 0))
-            total = applied("-" if coefficient < 0 else "+", total, Const(1) if product is None else product)
-        return total
 
     # --- columns -----------------------------------------------------------------------------------------------
 
@@ -274,9 +249,6 @@ class Split:
         mine = self._one_sided(value, side)
         assert mine is not None
         factor = Factor(mine, lift, entry, self._joined and not isinstance(mine, Col))
-        summary = self._summaries[side]
-        if summary is not None:
-            factor = Factor(Apply("unpack", unpack, (Col(summary.column(factor)),)))
         factors = self._factors[side]
         if factor not in factors:
             factors.append(factor)
@@ -285,7 +257,3 @@ class Split:
     def _lifted(self, side: int, argument: Expr, lift: Any, entry: int) -> Term:
         number = self._number(side, argument, lift, entry)
         return (1, number, 0) if side == 0 else (1, 0, number)
-
-    def _count(self, side: int) -> Factor:
-        summary = self._summaries[side]
-        return COUNT if summary is None else Factor(Apply("unpack", unpack, (Col(summary.count),)))

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datalog.ast import Expression, HeadAggregate, Variable, variables
 from operators.expr import Apply, Col, Expr
 from operators.monoids import factory
-from planner.arithmetic import renamed
 from planner.build import Builder
 from planner.chain import Chain, Step
 from planner.draft import Clause, Draft, components
@@ -129,8 +128,7 @@ def _grouped(
     """The rule that groups the rows of a step; `kinds` are the types of the aggregates' results."""
     width = len(step.parts[0].variables)
     types = [kind for part in step.parts for kind in part.types]
-    left, right = (*(part.partial for part in step.parts), None)[:2]
-    split = Split(width, types, step.keys, (left, right), len(step.parts) > 1)
+    split = Split(width, types, step.keys, len(step.parts) > 1)
     registered = {**builder.program.aggregates, **builder.aggregates}
     sums = tuple(
         split.sums(factory(function, registered, kind), argument)
@@ -143,24 +141,15 @@ def _grouped(
         split.keep(expr)
     partials = split.partials()
     name, text = clause.rule.head.relation, clause.rule.text
-    where = step.where
-    if left or right:  # variables that are summed away have no columns: the rule's meaning is told without them
-        arity = builder.relations[step.parts[0].relation].arity
-        moved = {i: i - width + arity for i in range(width, len(types))}
-        where, group = (tuple(renamed(e, moved) for e in expressions) for expressions in (where, group))
-        aggregates = tuple(
-            (function, e and (renamed(e, moved) if linear is None else split.read(linear, arity)))
-            for (function, e), linear in zip(aggregates, sums, strict=True)
-        )
     if len(step.parts) == 1:
         factors = partials[0].factors
-        return GroupRule(clause.id, name, step.input(0), where, group, aggregates, layout, text, factors, sums)
+        return GroupRule(clause.id, name, step.input(0), step.where, group, aggregates, layout, text, factors, sums)
     return LineageRule(
         clause.id,
         name,
         step.input(0),
         step.input(1),
-        where,
+        step.where,
         group,
         aggregates,
         layout,
