@@ -28,8 +28,7 @@ demo: setup
 	@$(BIN)/livelog demo
 
 test: setup java lint
-	$(BIN)/python -m pytest -n 2 -m 'not spark and not cluster'
-	$(BIN)/python -m pytest -m 'spark or cluster'
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 lint: setup
 	$(BIN)/ruff check .

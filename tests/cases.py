@@ -101,8 +101,21 @@ def program_of(text: str) -> ast.Program:
     return datalog.check(datalog.parse(text), functions=FUNCTIONS, aggregates=AGGREGATES)
 
 
+STATES: dict[Case, list[State]] = {}
+"""Of the last cases: a generator asks for them to see whether a case is any good, and then the tests of it do."""
+
+
 def states(case: Case, work: int = 5_000_000) -> list[State]:
-    """The states of a case by the oracle: after the load, then after each transaction."""
+    """The states of a case by the oracle: after the load, then after each transaction. To be read only."""
+    if case not in STATES:
+        result = _states(case, work)
+        while len(STATES) >= 64:
+            del STATES[next(iter(STATES))]
+        STATES[case] = result
+    return STATES[case]
+
+
+def _states(case: Case, work: int) -> list[State]:
     program = program_of(case.reference)
     base = Base(program)
     base.load(case.loaded)

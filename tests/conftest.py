@@ -15,13 +15,14 @@ local runtime, or changes what a function does while the session is open, is not
     pytest --runtime local          nothing over Spark
     pytest -m "spark or cluster"    nothing else
 
-Tests that use the fixtures `spark` or `cluster` themselves are of these kinds too. `make test` runs what needs no
-Spark in two processes, and then the rest in one: there is one SparkContext in a process, and its tasks keep the cores
-busy.
+Tests that use the fixtures `spark` or `cluster` themselves are of these kinds too. `make test` says `--dist loadgroup`:
+those of a kind run in one process then, one after the other, as there is one SparkContext in a process, and it takes
+long to start. They go first, and the other processes take what needs no Spark meanwhile.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -38,6 +39,8 @@ MOST = 3
 """Partitions of a session in a test that runs everywhere."""
 USUAL = 2
 """And where the test does not say how many."""
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For every Java that a test starts: it lives for seconds, and does not earn back what better code costs to compile."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,6 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "everywhere(spark=1, cluster=0): runs over Spark too, in so many variants")
     config.addinivalue_line("markers", "spark: runs over Spark on this machine")
     config.addinivalue_line("markers", "cluster: runs over Spark on a standalone cluster")
+    os.environ.setdefault("JDK_JAVA_OPTIONS", JAVA)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -78,6 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if where := _place(item):
             item.add_marker(SPARKS[where - 1])
+            item.add_marker(pytest.mark.xdist_group(SPARKS[where - 1]))
 
 
 def _mark(item: Any) -> pytest.Mark | None:

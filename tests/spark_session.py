@@ -118,7 +118,7 @@ class Sparks:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="livelog-tests-"))
         if where == "spark":
-            self._spark = self._connect("local[4]", {})
+            self._spark = self._connect("local[4]", {"spark.python.daemon.module": "tests.spark_daemon"})
         else:
             self._cluster = Cluster(self._folder)
             executor = {"spark.executor.cores": CORES, "spark.executor.memory": "512m"}

@@ -255,7 +255,7 @@ def test_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize("present", [(DEMAND,), (DEMAND, DRED), (DEMAND, LAZY, EAGER)], ids=" ".join)
 def test_page_whoever_is_missing(tmp_path: Path, present: tuple[str, ...]) -> None:
     """Strategies that pass every limit leave gaps; after an hour of measuring, the page must still be written."""
-    for results in (LIKE_THE_PAPER, UNLIKE_THE_PAPER):
+    for results in (UNLIKE_THE_PAPER, LIKE_THE_PAPER):
         left = {name: [row for row in rows if row["strategy"] in present] for name, rows in results.items()}
         stopped = left | {"figure_14": [row | {"finished": False, "stopped by": "time"} for row in left["figure_14"]]}
         stopped["figure_11"] = left["figure_11"] + (
@@ -263,6 +263,9 @@ def test_page_whoever_is_missing(tmp_path: Path, present: tuple[str, ...]) -> No
         )
         write(tmp_path, stopped)
         assert f"Of {len(claims.CLAIMS)} claims of the paper that were checked" in evaluation.page(tmp_path)
+        for picture, (name, *_) in figure_plots.PICTURES.items():
+            figure_plots.draw(picture, stopped[name])
+    if len(present) == 1:  # it takes seconds to put them on paper: where most is missing
         assert len(figure_plots.draw_all(tmp_path)) == len(figure_plots.PICTURES)
 
 

@@ -85,7 +85,7 @@ def _traced() -> int:
 
 
 def test_reachability_ends_where_it_began() -> None:
-    run(REACHABLE, graph(40, 100, 3), "reachable", 1500)
+    run(REACHABLE, graph(40, 100, 3), "reachable", 800)
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way not in ("absorption-demand", "recompute")])
@@ -96,11 +96,11 @@ def test_the_other_ways(way: str) -> None:
 @pytest.mark.parametrize("way", ["absorption-demand", "relative-lazy", "dred"])
 def test_over_partitions(way: str) -> None:
     """What is offered, shipped and copied does not pile up either."""
-    run(REACHABLE, graph(20, 50, 3), "reachable", 250, partitions=3, **WAYS[way])
+    run(REACHABLE, graph(20, 50, 3), "reachable", 150, partitions=3, **WAYS[way])
 
 
 @pytest.mark.parametrize("way", ["absorption-demand", "dred"])
 def test_cheapest_cost_over_partitions(way: str) -> None:
     rng = random.Random(5)
     links = [(x, y, rng.randint(1, 9)) for x, y in graph(16, 40, 4)]
-    run(CHEAPEST, links, "best", 250, partitions=3, **WAYS[way])
+    run(CHEAPEST, links, "best", 150, partitions=3, **WAYS[way])

@@ -26,7 +26,8 @@ def suitable(case: Case) -> bool:
     return monotone(case) and not case.pruned
 
 
-SEEDS = [seed for seed in range(120) if suitable(generate(seed))][:18]
+SEEDS = (13, 14, 17, 20, 21, 22, 23, 28, 34, 38, 42, 48, 51, 52, 94, 111)
+"""The suitable ones below 120. They are not looked for here: all processes of a test run would do so, for seconds."""
 
 
 def final_base(case: Case) -> Base:
@@ -49,6 +50,7 @@ def replayed(case: Case, configuration: Configuration) -> Any:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("method", METHODS, ids=name_of)
 def test_the_facts_of_an_explanation_derive_the_row(seed: int, method: tuple[str, str | None]) -> None:
+    assert suitable(generate(seed)), "the generator has changed: look for other seeds"
     case, rng = succeeding(generate(seed)), random.Random(seed)
     program = program_of(case.text)
     held = final_base(case).facts()

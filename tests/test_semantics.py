@@ -458,7 +458,7 @@ def test_a_pruned_relation_is_whole_to_who_asks_for_it(start: Open) -> None:
 
 
 def test_a_pruned_relation_without_end_cannot_be_shown(start: Open) -> None:
-    session = start(QUERY2_PATH, link=[("a", "b", 1), ("b", "a", 1)], limit=10_000)
+    session = start(QUERY2_PATH, link=[("a", "b", 1), ("b", "a", 1)], limit=1_000)
     assert list(session["minCost"]) == [("a", "a", 2), ("a", "b", 1), ("b", "a", 1), ("b", "b", 2)]
     with pytest.raises(RuntimeProblem, match="only the best tuples of `path` are kept"):
         len(session["path"])
