@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from sys import float_info
+from typing import Annotated, Any
+
+import msgspec
 
 from datalog.errors import FactProblem
 from livelog.io.values import format_row
@@ -113,6 +116,45 @@ def _is_plain(types: Sequence[str]) -> Callable[[Any], bool]:
     return plain
 
 
+_WHOLE_NUMBER = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_REAL_NUMBER = Annotated[float, msgspec.Meta(ge=-float_info.max, le=float_info.max)]
+_BATCHED: dict[str, Any] = {
+    "number": _WHOLE_NUMBER,
+    "unsigned": Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)],  # larger ones are no case for msgspec
+    "float": _REAL_NUMBER,
+    "symbol": str,
+    "numeric": _WHOLE_NUMBER | _REAL_NUMBER,
+    "any": _WHOLE_NUMBER | _REAL_NUMBER | str,
+}
+"""By type, what msgspec takes and turns into the same as the converters do, or refuses; see `_texts` for strings."""
+
+
+def _batch_type(types: Sequence[str]) -> Any:
+    """A struct around rows of these types, because msgspec looks at such a type only once. None if there is none.
+
+    >>> msgspec.convert({"rows": [[1, 2], (3, 4)]}, _batch_type(["number", "float"])).rows
+    [(1, 2.0), (3, 4.0)]
+    """
+    if not types or not all(kind in _BATCHED for kind in types):
+        return None
+    row = tuple.__class_getitem__(tuple(_BATCHED[kind] for kind in types))
+    return msgspec.defstruct("Batch", [("rows", list.__class_getitem__(row))])
+
+
+def _texts(column: Iterable[Any]) -> bool:
+    """Whether all strings among some values are plain ones, and valid Unicode."""
+    texts = [value for value in column if isinstance(value, str)]
+    if not set(map(type, texts)) <= {str}:
+        return False
+    joined = "".join(texts)
+    if not joined.isascii():
+        try:
+            joined.encode()
+        except UnicodeEncodeError:
+            return False
+    return True
+
+
 class Coercer:
     """Turns rows of one relation into tuples of its types.
 
@@ -123,13 +165,28 @@ class Coercer:
     def __init__(self, relation: str, columns: Sequence[str], types: Sequence[str]) -> None:
         self.relation = relation
         self._columns = columns
+        self._types = types
         self._converters = [_CONVERTERS.get(kind, _any) for kind in types]
         self._is_plain = _is_plain(types)
+        self._batch = _batch_type(types)
+        self._symbols = [i for i, kind in enumerate(types) if kind in ("symbol", "any")]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Coercer, (self.relation, self._columns, self._types)  # executors make the rest anew
 
     def all(self, rows: Iterable[Iterable[Any]]) -> list[Tuple]:
-        """Many rows as tuples."""
+        """Many rows as tuples. What is not as simple as most rows are is looked at row by row."""
+        given = rows if isinstance(rows, list) else list(rows)
+        if self._batch is not None:
+            try:
+                batch: list[Tuple] = msgspec.convert({"rows": given}, self._batch).rows
+            except (msgspec.MsgspecError, UnicodeError):
+                pass
+            else:
+                if all(_texts([row[i] for row in batch]) for i in self._symbols):
+                    return batch
         plain = self._is_plain
-        return [row if plain(row) else self(row) for row in rows]  # type: ignore[misc]
+        return [row if plain(row) else self(row) for row in given]  # type: ignore[misc]
 
     def __call__(self, row: Iterable[Any]) -> Tuple:
         if self._is_plain(row):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from operators.batches import let_in, take_out
 from operators.columns import Bulk
 from operators.delta import Delta, Loaded
 from operators.kernels import key_of
@@ -19,9 +20,9 @@ Tuple = tuple[Any, ...]
 class BaseTable:
     """Facts under insertion, deletion, keyed update and expiry, one transaction at a time.
 
-    `rows` maps a fact to its multiplicity (1 unless the relation is a bag). `_before` remembers the
-    multiplicities that a transaction has changed, which gives both the net change and the way back. Of a transaction
-    that did nothing but fill the empty table, `_bulk` are the rows, and nothing else need be remembered.
+    `rows` maps a fact to its multiplicity (1 unless the relation is a bag). `_came` and `_went` are the net change of
+    the transaction so far, as multiplicities of facts that are in one of them at most: that is also the way back. Of a
+    transaction that did nothing but fill the empty table, `_bulk` are the rows, and nothing else need be remembered.
     Expiry times are kept in a heap that may hold outdated entries; `_expires` has the current time of a fact.
 
     >>> table = BaseTable(key=(0,), ttl=10)
@@ -43,17 +44,29 @@ class BaseTable:
         self.ignored_inserts = 0
         self.ignored_deletes = 0
         self._key = key_of(key) if key else None
+        self._plain = not key and ttl is None and not bag  # a fact is there or not, and that is all
         self._by_key: dict[Any, Tuple] = {}
         self._expires: dict[Tuple, float] = {}
         self._heap: list[tuple[float, int, Tuple]] = []
         self._entries = 0
-        self._before: dict[Tuple, int] = {}
+        self._came: dict[Tuple, int] = {}
+        self._went: dict[Tuple, int] = {}
         self._bulk: list[Tuple] | None = None
         self._expiry_before: dict[Tuple, float | None] = {}
         self._ignored_before = (0, 0)
 
     def insert(self, t: Tuple, now: float) -> None:
         """Insert a fact; with a key, in place of the fact that has it. A present fact is only refreshed."""
+        if self._plain and self._bulk is None:
+            if t in self.rows:
+                self.ignored_inserts += 1
+                return
+            self.rows[t] = 1
+            if self._went and t in self._went:
+                del self._went[t]
+            else:
+                self._came[t] = 1
+            return
         if self._key is not None:
             old = self._by_key.get(self._key(t))
             if old is not None and old != t:
@@ -76,10 +89,10 @@ class BaseTable:
         >>> table.delete(("a",)); table.net(), table.rollback(), table.rows
         ([(('b',), 1)], None, {})
         """
-        if self._key is not None or self.ttl is not None or self._bulk is not None:
+        if self._key is not None or self.ttl is not None:
             for t in rows:
                 self.insert(t, now)
-        elif not self.rows and not self._before:
+        elif not self.rows and not self._went and self._bulk is None:
             self._bulk = rows
             if self.bag:
                 self.rows = Counter(rows)
@@ -87,15 +100,16 @@ class BaseTable:
                 self.rows = dict.fromkeys(rows, 1)
                 self.ignored_inserts += len(rows) - len(self.rows)
         else:
-            known, before, bag = self.rows, self._before, self.bag
-            for t in rows:
-                count = known.get(t, 0)
-                if count and not bag:
-                    self.ignored_inserts += 1
-                    continue
-                if t not in before:
-                    before[t] = count
-                known[t] = count + 1
+            self._itemise()
+            came = let_in(self.rows, rows, self.bag)
+            if not self.bag:
+                self.ignored_inserts += len(rows) - len(came)
+            if not self._went.keys().isdisjoint(came.keys()) or (self.bag and self._came):
+                self._note(came, 1)
+            elif self._came:  # of a set, what is there cannot come again
+                self._came.update(came)
+            else:
+                self._came = came
 
     def delete_all(self, rows: list[Tuple]) -> None:
         """Delete many facts, as `delete` would one by one.
@@ -104,30 +118,34 @@ class BaseTable:
         >>> table.delete_all([("a",), ("b",), ("b",)]); table.net(), table.ignored_deletes
         ([(('a',), -1), (('b',), -1)], 1)
         """
-        if self._key is not None or self.ttl is not None or self._bulk is not None:
+        if self._key is not None or self.ttl is not None:
             for t in rows:
                 self.delete(t)
             return
-        known, before = self.rows, self._before
-        for t in rows:
-            count = known.get(t, 0)
-            if not count:
-                self.ignored_deletes += 1
-                continue
-            if t not in before:
-                before[t] = count
-            if count > 1:
-                known[t] = count - 1
-            else:
-                del known[t]
+        self._itemise()
+        went = take_out(self.rows, rows, self.bag)
+        self.ignored_deletes += len(rows) - (sum(went.values()) if self.bag else len(went))
+        if not self._came.keys().isdisjoint(went.keys()) or (self.bag and self._went):
+            self._note(went, -1)
+        elif self._went:
+            self._went.update(went)
+        else:
+            self._went = went
 
     def delete(self, t: Tuple) -> None:
         """Delete a fact (one copy of it, of a bag). Deleting an absent fact changes nothing."""
-        count = self.rows.get(t, 0)
-        if count:
-            self._set(t, count - 1)
-        else:
+        rows = self.rows
+        count = rows.get(t, 0)
+        if not count:
             self.ignored_deletes += 1
+        elif self._plain and self._bulk is None:
+            del rows[t]
+            if self._came and t in self._came:
+                del self._came[t]
+            else:
+                self._went[t] = 1
+        else:
+            self._set(t, count - 1)
 
     def expire(self, now: float) -> None:
         """The clock says `now`: facts whose time has come leave. O(log n) each."""
@@ -137,10 +155,9 @@ class BaseTable:
                 self._set(t, 0)
 
     def _set(self, t: Tuple, count: int) -> None:
-        if self._bulk is not None:
-            self._bulk = None
-            self._before = dict.fromkeys(self.rows, 0)
-        self._before.setdefault(t, self.rows.get(t, 0))
+        self._itemise()
+        if change := count - self.rows.get(t, 0):
+            self._note({t: change}, 1)
         if count:
             self.rows[t] = count
             if self._key is not None:
@@ -152,6 +169,22 @@ class BaseTable:
             if t in self._expires:
                 self._expiry_before.setdefault(t, self._expires[t])
                 del self._expires[t]
+
+    def _itemise(self) -> None:
+        """More happens than that the table is filled: from here on it is remembered fact by fact."""
+        if self._bulk is not None:
+            self._bulk = None
+            self._came = dict(self.rows)
+
+    def _note(self, changes: Mapping[Tuple, int], sign: int) -> None:
+        """Add changes of multiplicities to what the transaction has done."""
+        came, went = self._came, self._went
+        for t, change in changes.items():
+            change = came.pop(t, 0) - went.pop(t, 0) + sign * change
+            if change > 0:
+                came[t] = change
+            elif change:
+                went[t] = -change
 
     def _expire_at(self, t: Tuple, when: float) -> None:
         self._expiry_before.setdefault(t, self._expires.get(t))
@@ -170,23 +203,16 @@ class BaseTable:
         """What the transaction changed so far, as (fact, change of its multiplicity)."""
         if self._bulk is not None:
             return list(self.rows.items())
-        now = self.rows.get
-        return [(t, w) for t, old in self._before.items() if (w := now(t, 0) - old)]
+        return [*self._came.items(), *((t, -count) for t, count in self._went.items())]
 
     def delta(self) -> Delta:
         """The same as a change of a relation."""
-        rows, before = self.rows, self._before
         if self._bulk is not None:
             columns = self._bulk.columns if isinstance(self._bulk, Bulk) else None
-            if columns is not None and not self.bag and len(self._bulk) != len(rows):
+            if columns is not None and not self.bag and len(self._bulk) != len(self.rows):
                 columns = columns.distinct()
-            return Loaded(rows, self.bag, columns)
-        if self.bag:
-            return Delta.weighted(self.net())
-        return Delta(
-            [t for t, old in before.items() if not old and t in rows],
-            [t for t, old in before.items() if old and t not in rows],
-        )
+            return Loaded(self.rows, self.bag, columns)
+        return Delta(list(self._came), list(self._went), self.net() if self.bag else None)
 
     def export(self) -> Iterator[tuple[Tuple, int, float | None]]:
         """The facts with their multiplicities and the times at which they expire, for `restore`."""
@@ -214,7 +240,10 @@ class BaseTable:
     def commit(self) -> None:
         """The transaction stands."""
         self._bulk = None
-        self._before.clear()
+        if self._came:
+            self._came = {}
+        if self._went:
+            self._went = {}
         self._expiry_before.clear()
         self._ignored_before = (self.ignored_inserts, self.ignored_deletes)
 
@@ -223,27 +252,26 @@ class BaseTable:
         if self._bulk is not None:
             self._bulk = None
             self.rows = {}
-        before, self._before = self._before, {}
+        came, went = self._came, self._went
         expiry, self._expiry_before = self._expiry_before, {}
-        for t, count in before.items():
-            if not count:
-                self._set(t, 0)
-        for t, count in before.items():
-            if count:
-                self._set(t, count)
+        self._came, self._went = {}, {}
+        for t, count in came.items():
+            self._set(t, self.rows[t] - count)
+        for t, count in went.items():
+            self._set(t, self.rows.get(t, 0) + count)
         for t, when in expiry.items():
             if when is None:
                 self._expires.pop(t, None)
             else:
                 self._expires[t] = when
                 self._push(t, when)
-        self._before.clear()
+        self._came, self._went = {}, {}
         self._expiry_before.clear()
         self.ignored_inserts, self.ignored_deletes = self._ignored_before
 
     def check(self) -> None:
         """Assert the invariants that hold between transactions."""
-        assert not self._before and self._bulk is None, "a transaction is open"
+        assert not self._came and not self._went and self._bulk is None, "a transaction is open"
         assert all(n > 0 for n in self.rows.values())
         assert self._expires.keys() <= self.rows.keys(), "an absent fact would expire"
         if self._key is not None:

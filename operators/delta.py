@@ -43,9 +43,12 @@ class Delta:
         """Tuples with the change of their weight."""
         if self.weights is not None:
             return self.weights
-        if not self.lost:
-            return [(t, 1) for t in self.gained]
-        return [(t, -1) for t in self.lost] + [(t, 1) for t in self.gained]
+        gained, lost = self.gained, self.lost
+        if len(gained) + len(lost) == 1:
+            return [(gained[0], 1)] if gained else [(lost[0], -1)]
+        if not lost:
+            return [(t, 1) for t in gained]
+        return [(t, -1) for t in lost] + [(t, 1) for t in gained]
 
     def __bool__(self) -> bool:
         return bool(self.gained or self.lost)

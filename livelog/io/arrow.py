@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow
@@ -29,9 +30,10 @@ class ArrowColumns:
     def __init__(self, columns: Sequence[Any]) -> None:
         self._columns = columns
 
-    def rows(self) -> zip[Tuple]:
-        """The rows."""
-        return zip(*(column.to_pylist() for column in self._columns), strict=True)
+    def rows(self) -> Iterator[Tuple]:
+        """The rows, made batch by batch: what lies between a column and its tuples stays in the processor's cache."""
+        batches = self._table().to_batches()
+        return chain.from_iterable(zip(*map(_values, batch.columns), strict=True) for batch in batches)
 
     def sums(self, by: Sequence[int], summed: Sequence[int]) -> dict[Tuple, Any] | None:
         if not all(_summable(self._columns[i]) for i in summed) or not all(map(self._told_apart, by)):
@@ -45,7 +47,6 @@ class ArrowColumns:
         vectors = zip(counts, *(sums.column(f"{i}_sum").to_pylist() for i in summed), strict=True)
         return dict(zip(keys, map(list, vectors), strict=True))
 
-
     def distinct(self) -> ArrowColumns | None:
         if not all(map(self._told_apart, range(len(self._columns)))):
             return None
@@ -58,6 +59,12 @@ class ArrowColumns:
     def _told_apart(self, i: int) -> bool:
         """Whether Arrow takes for equal what Python does: 0.0 and -0.0 are not, there."""
         return not pyarrow.types.is_floating(self._columns[i].type)
+
+
+def _values(column: Any) -> list[Any]:
+    """An array as Python's values; numpy is faster with numbers."""
+    values: list[Any] = column.to_pylist() if pyarrow.types.is_string(column.type) else column.to_numpy().tolist()
+    return values
 
 
 def _summable(column: Any) -> bool:

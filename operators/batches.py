@@ -1,0 +1,60 @@
+"""Many facts into a table, or out of it, with a few loops in C instead of one in Python.
+
+A table is a dict from facts to multiplicities. Both functions change it, and tell by how much, fact by fact.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice, repeat
+from typing import Any
+
+__all__ = ["let_in", "take_out"]
+
+Tuple = tuple[Any, ...]
+
+
+def let_in(known: dict[Tuple, int], rows: list[Tuple], bag: bool) -> dict[Tuple, int]:
+    """Insert facts; returns what came. A set takes a fact once, and of a fact that it has nothing comes.
+
+    >>> table = {("a",): 1}
+    >>> let_in(table, [("b",), ("a",), ("c",), ("b",)], bag=False), table
+    ({('b',): 1, ('c',): 1}, {('a',): 1, ('b',): 1, ('c',): 1})
+    >>> let_in(table, [("a",), ("d",), ("d",)], bag=True) == {("a",): 1, ("d",): 2}, table[("a",)], table[("d",)]
+    (True, 2, 2)
+    """
+    if bag:
+        came: dict[Tuple, int] = Counter(rows)
+        more = {t: known[t] + came[t] for t in known.keys() & came.keys()}
+        dict.update(known, came)  # the table may be a Counter, which would add up fact by fact
+        dict.update(known, more)
+        return came
+    size = len(known)
+    came = dict.fromkeys(rows, 1)
+    known.update(came)
+    new = len(known) - size
+    if new < len(came):  # the new ones stand at the end
+        came = dict.fromkeys([*islice(reversed(known), new)][::-1], 1)
+    return came
+
+
+def take_out(known: dict[Tuple, int], rows: list[Tuple], bag: bool) -> dict[Tuple, int]:
+    """Delete facts, one copy for each time that they are named; returns what went.
+
+    >>> table = {("a",): 1, ("b",): 3, ("c",): 2}
+    >>> take_out(table, [("b",), ("a",), ("b",), ("a",), ("d",)], bag=True) == {("a",): 1, ("b",): 2}, table
+    (True, {('c',): 2, ('b',): 1})
+    """
+    counts = list(map(known.pop, rows, repeat(0)))  # most facts have one copy, and are named once
+    if counts.count(1) < len(counts):
+        dict.update(known, {t: count for t, count in zip(rows, counts, strict=True) if count > 1})
+        rows = [t for t, count in zip(rows, counts, strict=True) if count == 1 or _take_one(known, t)]
+    return Counter(rows) if bag else dict.fromkeys(rows, 1)
+
+
+def _take_one(known: dict[Tuple, int], t: Tuple) -> bool:
+    """Delete one copy; whether there was one."""
+    count = known.pop(t, 0)
+    if count > 1:
+        known[t] = count - 1
+    return count > 0
