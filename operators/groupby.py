@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
+from operators.cells import Cells, adding, cell_key, finding, sum_names, touching
 from operators.errors import RuleFailure
-from operators.monoids import Monoid
-from operators.source import Source, tuple_text
+from operators.exact import pack
+from operators.monoids import Linear, Monoid
+from operators.source import Source, key_of, tuple_text
 
 __all__ = ["GroupBy", "Sums"]
 
@@ -17,15 +19,26 @@ Sums = tuple[tuple[tuple[int, int], ...], ...]
 """How the vector of a linear state is made of a contribution's: per entry, a sum of (coefficient, entry) pairs."""
 
 
-class GroupBy:
-    """The groups of one rule on one partition.
+class _Form(NamedTuple):
+    """How heads are made of cells: so many columns of the group, the aggregates, the layout, and the sums."""
 
-    A contribution is a tuple (group columns..., arguments...) with a vector of partial sums (`operators.sums`), or with
-    a plain weight where there is nothing to sum. `sums` says how linear aggregates read the vector; the others
-    take one argument each, with the weight. `layout` puts the head together from (group columns..., results...).
+    group: int
+    aggregates: tuple[Callable[[], Monoid], ...]
+    layout: tuple[int, ...]
+    sums: tuple[Sums | None, ...]
+    width: int
 
-    A group is a list of the head that was last told and the states. `_touched` are the groups that have had
-    contributions since.
+
+class GroupBy(Collection[Tuple]):
+    """The groups of one rule on one partition. As a collection, it is that of the heads that were told.
+
+    A contribution is a tuple (group columns..., arguments...) with a vector of so many partial sums as `width` says
+    (`operators.sums`), or with a plain weight where there is nothing to sum. `sums` says how linear aggregates read the
+    vector; the others take one argument each, with the weight. `layout` puts the head together from (group columns...,
+    results...).
+
+    The state of a group is a cell (`operators.cells`). Where all aggregates are linear, those who know what to add may
+    do so in `cells` themselves.
 
     >>> from operators.monoids import Count, Sum
     >>> g = GroupBy("", 1, (Count, Sum), (0, 1, 2))
@@ -34,11 +47,13 @@ class GroupBy:
     >>> g.update([(("a", None, 5), -1)]); g.flush()
     ([('a', 2, 7)], [('a', 1, 2)])
 
-    The same with the sums made beforehand, ready for `Sum.absorb`:
+    The same with the sums made beforehand, as `Sum.lift` would lift them:
 
-    >>> g = GroupBy("", 1, (Count, Sum), (0, 1, 2), ((((1, 0),),), (((1, 0),), ((1, 1),), (), (), ())))
+    >>> g = GroupBy("", 1, (Count, Sum), (0, 1, 2), ((((1, 0),),), (((1, 0),), ((1, 1),), (), (), ())), 2)
     >>> g.update([(("a",), [2, 7])]); g.update([(("a",), [-1, -5])]); g.flush()
     ([], [('a', 1, 2)])
+    >>> list(g), ("a", 1, 2) in g, ("b", 1, 2) in g
+    ([('a', 1, 2)], True, False)
     """
 
     def __init__(
@@ -48,97 +63,208 @@ class GroupBy:
         aggregates: tuple[Callable[[], Monoid], ...],
         layout: tuple[int, ...],
         sums: Sequence[Sums | None] = (),
+        width: int = 1,
     ) -> None:
         self.text = text
         sums = sums or [None] * len(aggregates)
-        self._update = _updating(group, sums, aggregates)
-        self._head = _heading(group, layout)
-        self._groups: dict[Tuple, list[Any]] = {}
-        self._touched: dict[Tuple, list[Any]] = {}
+        states = [make for make, entries in zip(aggregates, sums, strict=True) if entries is None]
+        self.cells = Cells(group, width, len(states))
+        self._states = len(states)
+        self._told = 0
+        self._form = _Form(group, tuple(aggregates), tuple(layout), tuple(sums), width)
+        self.group_of = key_of([layout.index(k) for k in range(group)])  # by which a head's cell is found
+        self._update = _updating(group, states, width)
+        self._flush = _flushing(self._form)
+        self.since: list[tuple[list[Tuple], list[Tuple]]] | None = None
 
     def update(self, contributions: Iterable[tuple[Tuple, Any]]) -> None:
         """Let contributions in or take them out. O(1) each, O(log n) for min and max of large groups."""
-        self._update(contributions, self._groups, self._touched)
+        cells = self.cells
+        self._update(contributions, cells.rows, cells.make, cells.touched.append)
 
     def flush(self) -> tuple[list[Tuple], list[Tuple]]:
         """The heads that are no longer true and those that are now, since the last call."""
         gone: list[Tuple] = []
         new: list[Tuple] = []
-        make = self._head
-        for g, group in self._touched.items():
-            old = group[0]
-            if group[1].count:
-                try:
-                    head = make(g, group)
-                except Exception as e:
-                    raise RuleFailure(self.text, g, e) from e
-                if head != old:
-                    group[0] = head
-                    new.append(head)
-                    if old is not None:
-                        gone.append(old)
-            else:
-                del self._groups[g]
-                if old is not None:
-                    gone.append(old)
-        self._touched.clear()
+        touched, rows = self.cells.touched, self.cells.rows
+        if self.since is not None:
+            self.since.append((gone, new))
+        try:
+            self._flush(touched, rows, gone, new)
+        except Exception as e:
+            raise self._failure(touched, e) from e
+        touched.clear()
+        self._told += len(new) - len(gone)
         return gone, new
+
+    def _failure(self, touched: Iterable[Any], error: Exception) -> RuleFailure:
+        """The error with the group that raises it. Those before it are as they should be."""
+        for cell in touched:
+            try:
+                self._flush([cell], self.cells.rows, [], [])
+            except Exception as again:
+                return RuleFailure(self.text, cell.row, again)
+        return RuleFailure(self.text, None, error)
+
+    # --- heads that are told only when they have moved far enough ---
+
+    @property
+    def results(self) -> frozenset[int]:
+        """The columns of a head that are results, not columns of the group."""
+        return frozenset(c for c, k in enumerate(self._form.layout) if k >= self._form.group)
+
+    def approximate(self, columns: Sequence[int], threshold: float) -> None:
+        """From now on a head stands while its numbers in these columns are off by no more than the threshold.
+
+        The columns are among the `results`. `since` has what was told since it was last cleared, also by a `flush`
+        that failed.
+
+        >>> from operators.monoids import Sum
+        >>> g = GroupBy("", 1, (Sum,), (0, 1)); g.approximate([1], 2)
+        >>> g.update([(("a", 5), 1), (("b", 1), 1)]); g.flush()
+        ([], [('a', 5), ('b', 1)])
+        >>> g.update([(("a", 2), 1), (("b", 3), 1)]); g.flush(), g.exact("a")
+        (([('b', 1)], [('b', 4)]), ('a', 7))
+        """
+        self.since = []
+        self._flush = _flushing(self._form, columns, threshold)
+        self._heading = _heading(self._form)
+
+    def exact(self, g: Any) -> Tuple | None:
+        """The head that an approximated group should have, whatever is told; None if there is no such group.
+
+        The group is named as `group_of` does.
+        """
+        cell = self.cells.rows.get(g)
+        return self._heading(cell) if cell is not None and cell.s0 else None
+
+    def tell(self, head: Tuple) -> None:
+        """Let this be the head that a group has told."""
+        self.cells.rows[self.group_of(head)].head = head
+
+    # --- looking in ---
+
+    def __iter__(self) -> Iterator[Tuple]:
+        return iter([cell.head for cell in self.cells.rows.values() if cell.head is not None])
+
+    def __len__(self) -> int:
+        return self._told
+
+    def __contains__(self, head: Any) -> bool:
+        cell = self.cells.rows.get(self.group_of(head))
+        return cell is not None and cell.head == head
 
     def kept(self) -> Iterator[Any]:
         """The groups and their states, as plain values."""
-        for g, (_, *states) in self._groups.items():
-            yield g
-            for state in states:
-                yield from state.kept()
+        sums = sum_names(self.cells.width)
+        for cell in self.cells.rows.values():
+            yield cell.row
+            yield from [pack(getattr(cell, name)) for name in sums]
+            for i in range(self._states):
+                yield from getattr(cell, f"m{i}").kept()
 
     def stats(self) -> dict[str, int]:
-        return {"groups": len(self._groups)}
+        return {"groups": self._told}
 
     def check(self) -> None:
         """Assert that no empty group is kept and nothing is unpublished."""
-        assert not self._touched, "a group has unpublished changes"
-        assert all(group[1].count > 0 for group in self._groups.values()), "an empty or negative group is kept"
+        cells = self.cells.rows.values()
+        assert not self.cells.touched and all(cell.calm for cell in cells), "a group has unpublished changes"
+        assert all(cell.s0 > 0 or (cell.s0 == 0 < cell.uses) for cell in cells), "an empty or negative group is kept"
+        assert all((cell.head is None) == (not cell.s0) for cell in cells), "a head is missing, or should be"
+        assert self._told == sum(cell.head is not None for cell in cells), "the heads are miscounted"
 
 
-def _updating(
-    width: int, sums: Sequence[Sums | None], aggregates: Sequence[Callable[[], Monoid]]
-) -> Callable[..., None]:
-    """The loop of `update`, written out: `(contributions, groups, touched)`."""
+def _updating(group: int, states: Sequence[Callable[[], Monoid]], width: int) -> Callable[..., None]:
+    """The loop of `update`, written out: `(contributions, rows, make, touch)`."""
     source = Source()
-    bare = all(i == 0 for entries in sums if entries is not None for entry in entries for _, i in entry)
-    empty = ", ".join(f"{source.name(make, 'f')}()" for make in aggregates)
-    source.line(0, "def update(contributions, groups, touched):")
-    source.line(1, "find = groups.get")
+    amounts = ["p"] if width == 1 else [f"p{i}" for i in range(width)]
+    source.line(0, "def update(contributions, rows, make, touch):")
+    source.line(1, "find = rows.get")
     source.line(1, "for row, p in contributions:")
-    arguments = sum(entries is None for entries in sums)
-    source.line(2, f"g = row[:{width}]" if arguments else "g = row")
-    if bare:
+    if width == 1:
         source.line(2, "if not p: continue")  # a batch that gave and took the same
-    source.line(2, "group = find(g)")
-    source.line(2, f"if group is None: group = groups[g] = [None, {empty}]")
-    source.line(2, "touched[g] = group")
-    position = width
-    for i, entries in enumerate(sums):
-        if entries is None:
-            # rows that come and go may leave sums and no weight
-            guard, weight = ("", "p") if bare else ("if p[0]: ", "p[0]")
-            source.line(2, f"{guard}group[{i + 1}].add(row[{position}], {weight})")
-            position += 1
-        else:
-            vector = tuple_text([_sum_text(entry, bare) for entry in entries])
-            source.line(2, f"group[{i + 1}].absorb({vector}, 1)")
+    else:
+        source.line(2, f"{', '.join(amounts)} = p")
+    made = [f"{source.name(make, 'f')}()" for make in states]
+    finding(source, 2, [f"row[{i}]" for i in range(group)], "" if states else "row", made)
+    touching(source, 2)
+    adding(source, 2, amounts)
+    for i in range(len(states)):
+        # rows that come and go may leave sums and no weight
+        guard = "" if width == 1 else f"if {amounts[0]}: "
+        source.line(2, f"{guard}cell.m{i}.add(row[{group + i}], {amounts[0]})")
     return source.compile("update")  # type: ignore[no-any-return]
 
 
-def _sum_text(entry: tuple[tuple[int, int], ...], bare: bool) -> str:
-    terms = [("" if c == 1 else f"{c} * ") + ("p" if bare else f"p[{i}]") for c, i in entry]
-    return " + ".join(terms) or "0"
+def _flushing(form: _Form, near: Sequence[int] = (), threshold: float = 0) -> Callable[..., None]:
+    """The loop of `flush`, written out: `(touched, rows, gone, new)`. See `approximate` for the columns `near`.
 
-
-def _heading(width: int, layout: tuple[int, ...]) -> Callable[[Tuple, list[Any]], Tuple]:
-    """A function of a group's columns and its states, that makes the head."""
+    What is told is noted before it stands, so that it is known after an interruption at any point.
+    """
     source = Source()
-    entries = [f"g[{k}]" if k < width else f"group[{k - width + 1}].result()" for k in layout]
-    source.line(0, "def head(g, group):")
-    source.line(1, f"return {tuple_text(entries)}")
-    return source.compile("head")  # type: ignore[no-any-return]
+    source.line(0, "def flush(touched, rows, gone, new):")
+    source.line(1, "lose, win = gone.append, new.append")
+    source.line(1, "for cell in touched:")
+    source.line(2, "cell.calm = True")
+    source.line(2, "old = cell.head")
+    source.line(2, "s0 = cell.s0")
+    source.line(2, "if s0:")
+    head = _head(source, 3, form)
+    if near:
+        low, high = source.name(-threshold, "low"), source.name(threshold, "high")
+        close = [f"{low} <= r{form.layout[c] - form.group} - old[{c}] <= {high}" for c in near]
+        same = [(c, k - form.group) for c, k in enumerate(form.layout) if k >= form.group and c not in near]
+        close += [f"r{i} == old[{c}]" for c, i in same]
+        source.line(3, f"if old is not None and {' and '.join(close)}: continue")
+    source.line(3, f"head = {head}")
+    source.line(3, "if head != old:")
+    source.line(4, "if old is not None: lose(old)")
+    source.line(4, "win(head)")
+    source.line(4, "cell.head = head")
+    source.line(2, "else:")
+    source.line(3, "if old is not None:")
+    source.line(4, "lose(old)")
+    source.line(4, "cell.head = None")
+    source.line(3, f"if not cell.uses: rows.pop({cell_key(form.group, 'cell.row')}, None)")
+    return source.compile("flush")  # type: ignore[no-any-return]
+
+
+def _heading(form: _Form) -> Callable[[Any], Tuple]:
+    """A function of a cell: its head."""
+    source = Source()
+    source.line(0, "def heading(cell):")
+    source.line(1, "s0 = cell.s0")
+    source.line(1, f"return {_head(source, 1, form)}")
+    return source.compile("heading")  # type: ignore[no-any-return]
+
+
+def _head(source: Source, depth: int, form: _Form) -> str:
+    """The lines that make the results of a `cell` whose `s0` is known, and the text of its head."""
+    for name in sum_names(form.width)[1:]:
+        source.line(depth, f"{name} = cell.{name}")
+    _results(source, depth, form.aggregates, form.sums)
+    source.line(depth, "g = cell.row")
+    return tuple_text([f"g[{k}]" if k < form.group else f"r{k - form.group}" for k in form.layout])
+
+
+def _results(
+    source: Source, depth: int, aggregates: Sequence[Callable[[], Monoid]], sums: Sequence[Sums | None]
+) -> None:
+    """The lines that answer: `r0`, `r1` and so on, of the sums in `s0`, `s1`, ... and the states of `cell`."""
+    states = 0
+    for i, (make, entries) in enumerate(zip(aggregates, sums, strict=True)):
+        if entries is None:
+            source.line(depth, f"r{i} = cell.m{states}.result()")
+            states += 1
+            continue
+        state = make()
+        assert isinstance(state, Linear)
+        spelt: list[str] = []
+        for k, entry in enumerate(entries):
+            text = " + ".join(f"s{j}" if c == 1 else f"{c} * s{j}" for c, j in entry) or "0"
+            if len(entry) > 1 or "*" in text:
+                source.line(depth, f"e{k} = {text}")
+                text = f"e{k}"
+            spelt.append(text)
+        source.line(depth, f"r{i} = {state.spelt(source, spelt)}")

@@ -10,8 +10,10 @@ from operators.errors import RuleFailure
 __all__ = ["guarded", "taking"]
 
 
-def guarded(text: str, kernel: Callable[..., None], batch: Iterable[Any], *rest: Any) -> None:
+def guarded(text: str, kernel: Callable[..., None], batch: Iterable[Any], *rest: Any, bare: bool = False) -> None:
     """Run `kernel(batch, *rest)`; if it raises, run it again entry by entry to name the one that did it.
+
+    The entries of a batch are pairs with the row in front, or, in a `bare` one, the rows.
 
     The loops themselves check nothing per row. What they have already written into `rest` is void after an error: the
     transaction is rolled back. The second run writes there too, so a loop may not depend on what it finds.
@@ -25,7 +27,7 @@ def guarded(text: str, kernel: Callable[..., None], batch: Iterable[Any], *rest:
     try:
         kernel(batch, *rest)
     except Exception as e:
-        _blame(text, kernel, batch, rest, e)
+        _blame(text, kernel, batch, rest, e, bare)
 
 
 def taking(text: str, kernel: Callable[..., None], out: Any) -> Callable[[Iterable[Any]], None]:
@@ -45,12 +47,17 @@ def taking(text: str, kernel: Callable[..., None], out: Any) -> Callable[[Iterab
 
 
 def _blame(
-    text: str, kernel: Callable[..., None], batch: Iterable[Any], rest: tuple[Any, ...], error: Exception
+    text: str,
+    kernel: Callable[..., None],
+    batch: Iterable[Any],
+    rest: tuple[Any, ...],
+    error: Exception,
+    bare: bool = False,
 ) -> NoReturn:
     for entry in batch:
         try:
             kernel([entry], *rest)
         except Exception as again:
-            row = entry[0] if len(entry) == 2 and isinstance(entry[0], tuple) else entry
+            row = entry[0] if len(entry) == 2 and isinstance(entry[0], tuple) and not bare else entry
             raise RuleFailure(text, row, again) from again
     raise RuleFailure(text, None, error) from error

@@ -28,7 +28,8 @@ The purposes differ in what happens to the head:
   rule's number and the values that, with the head, tell the parents (`parents` is the way back);
 - `heads`: just the heads, to follow a death forward;
 - `there`: just the heads that are known;
-- `weights`: counting: the head's weight changes by the product of the weights.
+- `weights`: counting: the head's weight changes by the product of the weights;
+- `gained`, `lost`: the same where all tuples of the batch have the weight 1, or -1.
 
 `operators.finders` has the loops backwards.
 """
@@ -141,10 +142,15 @@ _BODIES = {
     "heads": ["out.append(h)"],
     "there": ["if h in known or h in sent: out.append(h)"],
     "weights": ["out[h] = out.get(h, 0) + {product}"],
+    "gained": ["out[h] = out.get(h, 0) + {weight}"],
+    "lost": ["out[h] = out.get(h, 0) - {weight}"],
 }
 
 
-_BARE = ("heads", "there")  # purposes for batches of bare tuples
+_BARE = ("heads", "there", "gained", "lost")  # purposes for batches of bare tuples
+
+
+_COUNTED = ("weights", "gained", "lost")  # purposes that add up weights
 
 
 _SEEN = ("seen", "routed")  # purposes that look before they make a head
@@ -157,8 +163,8 @@ def forward(
 
     Its parameters: `(batch, find, rows, known, sent, out)`; `find` is the `get` of the other side's index
     buckets and `rows` the other side's table. A batch holds pairs (tuple, annotation or weight), except for
-    `heads` and `there`, where it holds tuples. Where nothing is `annotated`, a new head gets 0. `route` are the columns
-    of the head that tell its owner, for `routed`.
+    `heads`, `there`, `gained` and `lost`, where it holds tuples. Where nothing is `annotated`, a new head gets 0.
+    `route` are the columns of the head that tell its owner, for `routed`.
 
     >>> shape = Shape(2, (1,), 2, (0,), (), (Col(0), Col(3)))       # h(x, y) :- l(x, z), r(z, y).
     >>> kernel, out = forward(shape, "right", "heads"), []
@@ -202,7 +208,7 @@ def forward(
         key = key_text([source.expression(shape.outputs[i], column) for i in carried])
         source.line(2, f"seen = sent.get({key})")
         source.line(2, f"if seen is None: seen = sent[{key}] = set()")
-    source.line(2, "for u, b in bucket.items():" if purpose == "weights" else "for u in bucket:")
+    source.line(2, "for u, b in bucket.items():" if purpose in _COUNTED else "for u in bucket:")
     for w in late:
         source.line(3, f"if not {source.expression(w, column)}: continue")
     if purpose in _SEEN:
@@ -212,6 +218,7 @@ def forward(
     source.line(3, f"h = {tuple_text([source.expression(e, column) for e in shape.outputs])}")
     left, right = ("a", "rows[u]") if here_left else ("rows[u]", "a")
     slots = shape.slots(left, right, "a * b", column, annotated)
+    slots["weight"] = "b"
     slots["route"] = key_text([f"h[{c}]" for c in route])
     for text in _BODIES[purpose]:
         source.line(3, text.format(**slots))
@@ -238,6 +245,7 @@ def mapper(shape: Shape, purpose: str, annotated: bool = True) -> Callable[..., 
     source.line(2, f"h = {tuple_text([source.expression(e, column) for e in shape.outputs])}")
     # one parent stands twice, so that every pair has the same form
     slots = shape.slots("a", "a", "a", column, annotated)
+    slots["weight"] = "1"
     for text in _BODIES[purpose]:
         source.line(2, text.format(**slots))
     return source.compile("kernel")  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""LineageJoin: aggregates over a join, without the joined rows.
+"""Lineage joins: aggregates over a join, without the joined rows.
 
 The *lineage* of a joined row is the join key that its two halves met on. Per lineage key each side keeps partial sums
 of its rows, by those of its columns that matter later; what a pair of partial sums contributes to a group is the
@@ -12,52 +12,65 @@ many with many, for partners that came long ago, and for deletions, which are ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from operators.anchored import Anchored
+from operators.anchored_loops import anchor_of
+from operators.cells import Cells
 from operators.delta import Delta
 from operators.errors import RuleFailure
 from operators.expr import Expr
-from operators.guard import guarded
-from operators.lineage_loops import Form, Product, combining, flowing
-from operators.sums import Factor, Mode, Summing
+from operators.intake import Intake
+from operators.lineage_loops import Product, combining
 
-__all__ = ["LineageJoin", "Partials", "Product"]
+__all__ = ["LineageJoin", "Partials", "lineage_join"]
 
 Tuple = tuple[Any, ...]
 
 
-class Partials:
-    """The partial sums of one side: lineage key -> {kept columns -> vector}.
+def lineage_join(
+    text: str,
+    sides: tuple[Intake, Intake],
+    where: Sequence[Expr],
+    outputs: Sequence[Expr],
+    products: Sequence[Product],
+    cells: Cells,
+) -> Anchored | LineageJoin:
+    """Two sides and what their partial sums contribute.
 
-    Where no column is kept it is lineage key -> vector. Vectors are those of `operators.sums`: entry 0 is the count,
-    and with nothing else in them they are that number.
+    `where` and `outputs` are over the row (key columns..., kept columns of the left..., of the right...). The
+    contribution of two partial sums that meet `where` belongs to the tuple of the `outputs`, and is added to its cell;
+    its vector has an entry for each of the `products`, the first being the count.
+    """
+    anchor = anchor_of((sides[0].form, sides[1].form), where, outputs)
+    if anchor is None:
+        return LineageJoin(text, sides, where, outputs, products, cells)
+    return Anchored(text, sides, anchor, outputs, products, cells)
+
+
+class Partials:
+    """The partial sums of one side, as a table. See `operators.intake` for its form.
 
     >>> from operators.expr import Col
     >>> from operators.sums import COUNT
-    >>> side = Partials("", (1,), (), (Col(0),), (COUNT,))
-    >>> side.merge(side.summed(Delta([("a", "k"), ("b", "k")], []))); side.rows
+    >>> side = Intake("", (1,), (), (Col(0),), (COUNT,)); partials = Partials(side)
+    >>> partials.merge(side.summed(Delta([("a", "k"), ("b", "k")], []))); partials.rows
     {'k': {('a',): 1, ('b',): 1}}
-    >>> side.merge(side.summed(Delta([], [("a", "k")]))); side.rows
+    >>> partials.merge(side.summed(Delta([], [("a", "k")]))); partials.rows
     {'k': {('b',): 1}}
     """
 
-    def __init__(
-        self, text: str, key: Sequence[int], where: Sequence[Expr], kept: Sequence[Expr], factors: Sequence[Factor]
-    ) -> None:
+    def __init__(self, side: Intake) -> None:
         self.rows: dict[Any, Any] = {}
-        self.nested = bool(kept)
-        self.bare = len(factors) == 1
-        self.width = len(key)
-        self.form = Form(tuple(key), tuple(where), tuple(kept), self.bare)
-        self.summed = Summing(text, where, key, kept, factors)
+        self._side = side
 
     def merge(self, changes: dict[Any, Any]) -> None:
         """Let changes in. What becomes nothing is dropped; the dicts of new keys are taken over as they are."""
-        if not self.nested:
+        if not self._side.nested:
             self._add(self.rows, changes)
             return
-        rows, bare = self.rows, self.bare
+        rows, bare = self.rows, self._side.bare
         for key, entries in changes.items():
             mine = rows.get(key)
             if mine is None:
@@ -65,20 +78,13 @@ class Partials:
                     rows[key] = entries
                     continue
                 mine = rows[key] = {}
-            if not bare:
-                self._add(mine, entries)
-            else:
-                for row, weight in entries.items():
-                    if left := mine.get(row, 0) + weight:
-                        mine[row] = left
-                    else:
-                        mine.pop(row, None)
+            self._add(mine, entries)
             if not mine:
                 del rows[key]
 
     def _add(self, table: dict[Any, Any], changes: dict[Any, Any]) -> None:
         find = table.get
-        if self.bare:
+        if self._side.bare:
             for row, weight in changes.items():
                 left = find(row, 0) + weight
                 if left:
@@ -96,127 +102,86 @@ class Partials:
             else:
                 table.pop(row, None)
 
-    # --- on the way between partitions ---
-
-    def sent(self, changes: dict[Any, Any]) -> list[tuple[Tuple, Any]]:
-        """Changes as rows: (key columns..., kept columns...), vector.
-
-        >>> from operators.expr import Col
-        >>> from operators.sums import COUNT
-        >>> side = Partials("", (1, 0), (), (Col(2),), (COUNT,))
-        >>> side.sent({("k", "l"): {("a",): 1}}), side.received([(("k", "l", "a"), 1)])
-        ([(('k', 'l', 'a'), 1)], {('k', 'l'): {('a',): 1}})
-        """
-        if self.nested:
-            pairs = ((self._spread(key), entries) for key, entries in changes.items())
-            return [(key + row, vector) for key, entries in pairs for row, vector in entries.items()]
-        return [(self._spread(key), vector) for key, vector in changes.items()]
-
-    def received(self, rows: Iterable[tuple[Tuple, Any]]) -> dict[Any, Any]:
-        """The changes behind rows. Nobody sends a row twice in one message."""
-        changes: dict[Any, Any] = {}
-        width = self.width
-        for row, vector in rows:
-            key = row[0] if width == 1 else row[:width] if width else None
-            if self.nested:
-                changes.setdefault(key, {})[row[width:]] = vector
-            else:
-                changes[key] = vector
-        return changes
-
-    def _spread(self, key: Any) -> Tuple:
-        return (key,) if self.width == 1 else key if self.width else ()
-
-    # --- looking in ---
-
-    def __len__(self) -> int:
-        return sum(map(len, self.rows.values())) if self.nested else len(self.rows)
-
     def items(self) -> Iterator[tuple[Tuple, Any]]:
         """All partial sums, as rows."""
-        return iter(self.sent(self.rows))
+        return iter(self._side.sent(self.rows))
+
+    def __len__(self) -> int:
+        return sum(map(len, self.rows.values())) if self._side.nested else len(self.rows)
 
     def check(self) -> None:
         """Assert that only partial sums of some rows are kept."""
-        assert all(self.rows.values()) or not self.nested, "an empty lineage key is kept"
+        assert all(self.rows.values()) or not self._side.nested, "an empty lineage key is kept"
         for row, vector in self.items():
-            assert (vector if self.bare else vector[0]) > 0, f"a partial sum of no rows: {row}"
+            assert (vector if self._side.bare else vector[0]) > 0, f"a partial sum of no rows: {row}"
 
 
 class LineageJoin:
-    """Two sides and what their partial sums contribute.
-
-    `where` and `outputs` are over the row (key columns..., kept columns of the left..., of the right...). The
-    contribution of two partial sums that meet `where` belongs to the tuple of the `outputs`; its vector has an entry
-    for each of the `products`, the first being the count.
+    """The general form: both sides may say which group a pair belongs to, and whether it counts.
 
     >>> from operators.expr import Col
     >>> from operators.sums import COUNT
-    >>> left = Partials("", (1,), (), (Col(0),), (COUNT,))                    # s1(a, b): how many, by a
-    >>> right = Partials("", (0,), (), (), (COUNT, Factor(Col(1))))           # s2(b, d): how many, and the sum of d
-    >>> join = LineageJoin("", left, right, (), (Col(1),), (((1, 0, 0),), ((1, 0, 1),)))
-    >>> join.take(0, Delta([("a", 1)], []), {})
-    >>> out = {}; join.take(1, Delta([(1, 10), (1, 20)], []), out); out
-    {('a',): [2, 30]}
+    >>> sides = tuple(Intake("", (0,), (), (Col(1),), (COUNT,)) for _ in range(2))      # q(a, b, count<*>) :-
+    >>> cells = Cells(2, 1)                                                             #   r(k, a), s(k, b).
+    >>> join = LineageJoin("", sides, (), (Col(1), Col(2)), (((1, 0, 0),),), cells)
+    >>> join.take(0, Delta([("k", "a")], [])); join.take(1, Delta([("k", "b"), ("l", "b")], [])); cells.drain()
+    [(('a', 'b'), 1)]
     """
 
     def __init__(
         self,
         text: str,
-        left: Partials,
-        right: Partials,
+        sides: tuple[Intake, Intake],
         where: Sequence[Expr],
         outputs: Sequence[Expr],
         products: Sequence[Product],
+        cells: Cells,
     ) -> None:
         self.text = text
-        self.sides = (left, right)
-        self.bare = len(products) == 1
-        self._plan = ((left.form, right.form), tuple(where), tuple(outputs), tuple(products))
-        self._loops = [combining(side, *self._plan) for side in (0, 1)]
-        self._flows: dict[tuple[int, Mode], Callable[..., None]] = {}
+        self.sides = sides
+        self._tables = (Partials(sides[0]), Partials(sides[1]))
+        self._cells = cells
+        forms = (sides[0].form, sides[1].form)
+        self._loops = [combining(side, forms, where, outputs, products) for side in (0, 1)]
 
-    def take(self, side: int, delta: Delta, out: dict[Any, Any]) -> None:
-        """Changes of the relation of one side, as they come: add what they contribute to `out`, and let them in."""
-        mine, other = self.sides[side], self.sides[1 - side]
-        if not (mine.nested and mine.bare) or other.nested:
-            self.change(side, mine.summed(delta), out)
-            return
-        batches: list[tuple[Mode, list[Any]]] = [("lost", delta.lost), ("gained", delta.gained)]
-        if delta.weights is not None:
-            batches = [("weighted", delta.weights)]
-        for mode, batch in batches:
-            if batch:
-                flow = self._flows.get((side, mode))
-                if flow is None:
-                    flow = self._flows[side, mode] = flowing(side, *self._plan, mode)
-                guarded(self.text, flow, batch, mine.rows, other.rows.get, out)
+    def take(self, side: int, delta: Delta) -> None:
+        """Changes of the relation of one side, as they come: add what they contribute, and let them in."""
+        self._change(side, self.sides[side].summed(delta))
 
-    def change(self, side: int, changes: dict[Any, Any], out: dict[Any, Any]) -> None:
-        """Changes of one side: add what they contribute with the other side as it is to `out`, and let them in."""
-        other = self.sides[1 - side].rows
-        if other and changes:
-            loop = self._loops[side]
+    def receive(self, side: int, rows: Iterable[tuple[Tuple, Any]]) -> None:
+        """Changes of one side that were summed up elsewhere."""
+        self._change(side, self.sides[side].received(rows))
+
+    def _change(self, side: int, changes: dict[Any, Any]) -> None:
+        if changes and self._tables[1 - side].rows:
             try:
-                loop(changes.items(), other.get, out)
+                self._combine(side, changes)
             except Exception as e:
-                raise self._failure(loop, side, changes, e) from e
-        self.sides[side].merge(changes)
+                raise self._failure(side, changes, e) from e
+        self._tables[side].merge(changes)
 
-    def _failure(self, loop: Callable[..., None], side: int, changes: dict[Any, Any], error: Exception) -> RuleFailure:
+    def _combine(self, side: int, changes: dict[Any, Any]) -> None:
+        cells, other = self._cells, self._tables[1 - side].rows
+        self._loops[side](changes.items(), other.get, cells.rows, cells.make, cells.touched.append)
+
+    def _failure(self, side: int, changes: dict[Any, Any], error: Exception) -> RuleFailure:
         """The error with the key and kept columns of the changed side that raise it."""
-        mine, other = self.sides[side], self.sides[1 - side].rows
-        for row, vector in mine.sent(changes):
+        for row, vector in self.sides[side].sent(changes):
             try:
-                loop(mine.received([(row, vector)]).items(), other.get, {})
+                self._combine(side, self.sides[side].received([(row, vector)]))
             except Exception as again:
                 return RuleFailure(self.text, row, again)
         return RuleFailure(self.text, None, error)
 
+    def items(self, side: int) -> Iterator[tuple[Tuple, Any]]:
+        """What is kept of a side: (key columns..., kept columns...) with the vectors."""
+        return self._tables[side].items()
+
     def stats(self) -> dict[str, int]:
-        return {"left": len(self.sides[0]), "right": len(self.sides[1])}
+        left, right = map(len, self._tables)
+        return {"left": left, "right": right}
 
     def check(self) -> None:
         """Assert the invariants of both sides."""
-        for side in self.sides:
-            side.check()
+        for table in self._tables:
+            table.check()

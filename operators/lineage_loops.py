@@ -1,7 +1,8 @@
 """The loops of a lineage join, generated: what changes of one side contribute with the other side.
 
 Rows that expressions see are (key columns..., kept columns of the left..., of the right...). In the generated code
-`key` is the lineage key, `l` and `r` are the kept columns and `lv` and `rv` the vectors of the two sides.
+`key` is the lineage key, `l` and `r` are the kept columns and `lv` and `rv` the vectors of the two sides, and `cell`
+is the one that they contribute to (`operators.cells`).
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from operators.cells import adding, finding, touching
 from operators.expr import Apply, Col, Expr, columns
-from operators.source import Source, key_text, tuple_text
-from operators.sums import Mode
+from operators.source import Source
+from operators.sums import Factor
 
-__all__ = ["Form", "Product", "combining", "flowing"]
+__all__ = ["Form", "Forms", "Product", "combining", "product_texts", "reads_only"]
 
 Product = tuple[tuple[int, int, int], ...]
 """An entry of a contribution: a sum of (coefficient, entry of the left vector, entry of the right vector)."""
@@ -21,21 +23,26 @@ Product = tuple[tuple[int, int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What the loops need to know of one side: its join key, conditions and what is kept, over its own columns.
-
-    `bare`: its vectors are counts alone.
-    """
+    """What the loops need to know of one side: its join key, conditions, what is kept and what is summed up, over its
+    own columns. Vectors that are counts alone are `bare`."""
 
     key: tuple[int, ...]
     where: tuple[Expr, ...]
     kept: tuple[Expr, ...]
-    bare: bool
+    factors: tuple[Factor, ...]
+
+    @property
+    def bare(self) -> bool:
+        return len(self.factors) == 1
+
+
+Forms = tuple[Form, Form]
 
 
 class _Pair:
     """The two sides as the loops spell them: `side` is the one that changes, `own`, and the other is `other`."""
 
-    def __init__(self, side: int, forms: tuple[Form, Form]) -> None:
+    def __init__(self, side: int, forms: Forms) -> None:
         self.forms = forms
         self.mine, self.theirs = forms[side], forms[1 - side]
         self.own, self.other = "lr"[side], "lr"[1 - side]
@@ -52,44 +59,49 @@ class _Pair:
         """Whether the other side has no part in an expression."""
         return not any(self.column(i).startswith(f"{self.other}[") for i in columns(expr))
 
-    def row(self, source: Source, outputs: Sequence[Expr]) -> str:
-        """The tuple of the outputs; where it is just the kept columns of one side, that very tuple."""
+    def row(self, outputs: Sequence[Expr]) -> str:
+        """Where the outputs are just the kept columns of one side, the name of that very tuple."""
         first = len(self.forms[0].key)
         for name, form in zip("lr", self.forms, strict=True):
             if form.kept and list(outputs) == [Col(first + i) for i in range(len(form.kept))]:
                 return name
             first += len(form.kept)
-        return tuple_text([source.expression(e, self.column) for e in outputs])
+        return ""
 
-    def contribute(self, source: Source, depth: int, products: Sequence[Product]) -> None:
-        """The lines that add the products to what `out` has for `row`."""
-        amounts = [self._product(p) for p in products]
-        if len(products) == 1:
-            source.line(depth, f"out[row] = get(row, 0) + {amounts[0]}")
-            return
-        source.line(depth, "v = get(row)")
-        source.line(depth, f"if v is None: out[row] = [{', '.join(amounts)}]")
-        source.line(depth, "else:")
-        for i, amount in enumerate(amounts):
-            source.line(depth + 1, f"v[{i}] += {amount}")
-
-    def _product(self, product: Product) -> str:
+    def products(self, products: Sequence[Product]) -> list[str]:
+        """The entries of a contribution."""
         left, right = self.forms
+        return product_texts(
+            products,
+            lambda i: "lv" if left.bare else f"lv[{i}]",
+            lambda j: "rv" if right.bare else f"rv[{j}]",
+        )
+
+
+def reads_only(side: int, forms: Forms, expr: Expr) -> bool:
+    """Whether an expression over the row reads the key and what one side keeps, and nothing of the other side."""
+    return _Pair(side, forms).outside(expr)
+
+
+def product_texts(
+    products: Sequence[Product], left: Callable[[int], str], right: Callable[[int], str]
+) -> list[str]:
+    """The entries of a contribution; `left` and `right` say how the entries of the two vectors are spelt."""
+    sums = []
+    for product in products:
         terms = []
         for coefficient, i, j in product:
-            factors = ["lv" if left.bare else f"lv[{i}]", "rv" if right.bare else f"rv[{j}]"]
-            terms.append(" * ".join(([] if coefficient == 1 else [f"({coefficient})"]) + factors))
-        return " + ".join(terms)
+            factors = [f for f in (str(coefficient), left(i), right(j)) if f != "1"] or ["1"]
+            terms.append("-" + factors[1] if factors[:-1] == ["-1"] else " * ".join(factors))
+        sums.append(" + ".join(terms))
+    return sums
 
 
 def combining(
-    side: int,
-    forms: tuple[Form, Form],
-    where: Sequence[Expr],
-    outputs: Sequence[Expr],
-    products: Sequence[Product],
+    side: int, forms: Forms, where: Sequence[Expr], outputs: Sequence[Expr], products: Sequence[Product]
 ) -> Callable[..., None]:
-    """The loop `(changes, find, out)` for changes of one side; `find` is the `get` of the other side's table.
+    """The loop `(changes, theirs, rows, make, touch)` for changes of one side; `theirs` is the `get` of the other
+    side's table, the rest is of the cells.
 
     What the inner partner has no part in is decided and computed outside the inner loop, unless it could raise.
     """
@@ -100,79 +112,42 @@ def combining(
         return pair.outside(expr) and _harmless(expr)
 
     source = Source()
-    source.line(0, "def combine(changes, find, out):")
-    source.line(1, "get = out.get")
-    source.line(1, f"for key, {'mine' if pair.mine.kept else pair.own + 'v'} in changes:")
-    found = "theirs" if pair.theirs.kept else pair.other + "v"
-    source.line(2, f"{found} = find(key)")
-    source.line(2, f"if {found} is None: continue")
-    depth = 2
     early = [w for w in where if early_enough(w)]
     late = sorted((w for w in where if w not in early), key=lambda w: not _harmless(w))
-    row = pair.row(source, outputs)
     hoisted = all(map(pair.outside if not late else early_enough, outputs))
+
+    def find_cell(depth: int) -> None:
+        finding(source, depth, [source.expression(e, pair.column) for e in outputs], pair.row(outputs))
+
+    source.line(0, "def combine(changes, theirs, rows, make, touch):")
+    source.line(1, "find = rows.get")
+    source.line(1, f"for key, {'mine' if pair.mine.kept else pair.own + 'v'} in changes:")
+    found = "met" if pair.theirs.kept else pair.other + "v"
+    source.line(2, f"{found} = theirs(key)")
+    source.line(2, f"if {found} is None: continue")
+    depth = 2
     if pair.mine.kept:
         source.line(depth, f"for {pair.own}, {pair.own}v in mine.items():")
         depth += 1
     for w in early:
         source.line(depth, f"if not {source.expression(w, pair.column)}: continue")
-    if hoisted:
-        source.line(depth, f"row = {row}")
+    if hoisted and not late:
+        find_cell(depth)
+    elif hoisted:  # not before a partner passes: a cell that nobody touches would stay for ever
+        source.line(depth, "cell = None")
     if pair.theirs.kept:
-        source.line(depth, f"for {pair.other}, {pair.other}v in theirs.items():")
+        source.line(depth, f"for {pair.other}, {pair.other}v in met.items():")
         depth += 1
     for w in late:
         source.line(depth, f"if not {source.expression(w, pair.column)}: continue")
     if not hoisted:
-        source.line(depth, f"row = {row}")
-    pair.contribute(source, depth, products)
+        find_cell(depth)
+    elif late:
+        source.line(depth, "if cell is None:")
+        find_cell(depth + 1)
+    touching(source, depth)
+    adding(source, depth, pair.products(products))
     return source.compile("combine")  # type: ignore[no-any-return]
-
-
-def flowing(
-    side: int,
-    forms: tuple[Form, Form],
-    where: Sequence[Expr],
-    outputs: Sequence[Expr],
-    products: Sequence[Product],
-    mode: Mode,
-) -> Callable[..., None]:
-    """The loop `(batch, table, find, out)` that lets tuples of one side in and adds what they contribute, in one go.
-
-    For a side that keeps columns and counts, where the other one keeps sums alone: a tuple then meets at most one
-    partner, and there is nothing to be gained by adding tuples up beforehand.
-    """
-    pair = _Pair(side, forms)
-    source = Source()
-
-    def column(i: int) -> str:
-        return f"t[{i}]"
-
-    weight = {"gained": "1", "lost": "-1", "weighted": f"{pair.own}v"}[mode]
-    source.line(0, "def flow(batch, table, find, out):")
-    source.line(1, "get, known = out.get, table.get")
-    if mode != "weighted":
-        source.line(1, f"{pair.own}v = {weight}")
-    source.line(1, f"for t, {pair.own}v in batch:" if mode == "weighted" else "for t in batch:")
-    for w in pair.mine.where:
-        source.line(2, f"if not {source.expression(w, column)}: continue")
-    source.line(2, f"key = {key_text([column(c) for c in pair.mine.key])}")
-    source.line(2, f"{pair.own} = {tuple_text([source.expression(e, column) for e in pair.mine.kept])}")
-    source.line(2, "bucket = known(key)")
-    source.line(2, f"if bucket is None: table[key] = {{{pair.own}: {weight}}}")
-    source.line(2, "else:")
-    source.line(3, f"left = bucket.get({pair.own}, 0) + {weight}")
-    source.line(3, f"if left: bucket[{pair.own}] = left")
-    source.line(3, "else:")
-    source.line(4, f"del bucket[{pair.own}]")
-    source.line(4, "if not bucket: del table[key]")
-    source.line(2, f"{pair.other}v = find(key)")
-    source.line(2, f"if {pair.other}v is None: continue")
-    for w in sorted(where, key=lambda w: not _harmless(w)):
-        source.line(2, f"if not {source.expression(w, pair.column)}: continue")
-    source.line(2, f"row = {pair.row(source, outputs)}")
-    pair.contribute(source, 2, products)
-    return source.compile("flow")  # type: ignore[no-any-return]
 
 
 def _harmless(expr: Expr) -> bool:

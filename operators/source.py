@@ -6,12 +6,13 @@ No text of a program enters it, and what is generated twice is compiled once.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
-from operators.expr import Col, Const, Expr
+from operators.expr import Apply, Col, Const, Expr
 
 __all__ = [
     "HIGHEST", "LOWEST", "Source", "condition", "filing", "key_of", "key_text", "overflow", "row_function",
@@ -19,6 +20,7 @@ __all__ = [
 ]
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
+LEAST, MOST = -sys.float_info.max, sys.float_info.max
 
 
 def overflow(value: Any) -> Any:
@@ -36,6 +38,8 @@ class Source:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.values: dict[str, Any] = {"overflow": overflow, "LOWEST": LOWEST, "HIGHEST": HIGHEST}
+        self.values.update(LEAST=LEAST, MOST=MOST, NAN=math.nan)
+        self._kept = 0
         self._names: dict[int, str] = {}
 
     def line(self, depth: int, text: str) -> None:
@@ -60,19 +64,37 @@ class Source:
         arguments = [self.expression(a, column, exact) for a in expr.arguments]
         if expr.inline in ("+", "-", "*") and not exact:
             value = f"({arguments[0]} {expr.inline} {arguments[1]})"
-            return f"(q if LOWEST <= (q := {value}) <= HIGHEST else overflow(q))"
-        if expr.inline == "/":  # of floats; the function says what is wrong with a zero, and takes what is very large
-            a, b = arguments
+            low, high = ("LEAST", "MOST") if _is_float(expr) else ("LOWEST", "HIGHEST")
+            return f"(q if {low} <= (q := {value}) <= {high} else overflow(q))"
+        if expr.inline == "/":  # of floats; the function says what is wrong with a zero, and with what is too large
+            (a, first), (b, second) = map(self._twice, arguments, expr.arguments)
             careful = f"{self.name(expr.function, 'f')}({a}, {b})"
-            return f"(q if {b} and LOWEST <= (q := {a} / {b}) <= HIGHEST else {careful})"
+            return f"(q if LEAST <= (q := {first} / ({second} or NAN)) <= MOST else {careful})"
         if expr.inline is not None:
             return f"({arguments[0]} {expr.inline} {arguments[1]})"
         return f"{self.name(expr.function, 'f')}({', '.join(arguments)})"
+
+    def _twice(self, text: str, expr: Expr) -> tuple[str, str]:
+        """How to spell a value again that has been computed once, and how to spell it that once."""
+        if not isinstance(expr, Apply):
+            return text, text
+        self._kept += 1
+        name = f"kept_{self._kept}"
+        return name, f"({name} := {text})"
 
     def compile(self, name: str) -> Any:
         scope = dict(self.values)
         exec(_code("\n".join(self.lines) + "\n", f"<kernel {name}>"), scope)
         return scope[name]
+
+
+def _is_float(expr: Expr) -> bool:
+    """Whether what an expression computes is a float for certain: those are compared with floats, which is faster."""
+    if isinstance(expr, Const):
+        return isinstance(expr.value, float)
+    if isinstance(expr, Apply) and expr.inline in ("+", "-", "*"):
+        return any(map(_is_float, expr.arguments))
+    return isinstance(expr, Apply) and (expr.inline == "/" or expr.name == "float")
 
 
 @lru_cache(maxsize=4096)

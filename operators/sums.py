@@ -17,7 +17,7 @@ from operators.expr import Expr
 from operators.guard import guarded
 from operators.source import Source, key_text, tuple_text
 
-__all__ = ["COUNT", "Factor", "Mode", "Summing", "summing"]
+__all__ = ["COUNT", "Factor", "Mode", "Summing", "amounts", "summing"]
 
 Tuple = tuple[Any, ...]
 Mode = Literal["gained", "lost", "weighted"]
@@ -69,7 +69,7 @@ def summing(
     source.line(1, "for t, w in batch:" if mode == "weighted" else "for t in batch:")
     for w in where:
         source.line(2, f"if not {source.expression(w, column)}: continue")
-    initial, later = _amounts(source, factors, mode, column)
+    initial, later = amounts(source, factors, mode, column)
     bare = len(factors) == 1
     vector = initial[0] if bare else f"[{', '.join(initial)}]"
     row = tuple_text([source.expression(e, column) for e in kept])
@@ -94,7 +94,7 @@ def summing(
     return source.compile("kernel")  # type: ignore[no-any-return]
 
 
-def _amounts(
+def amounts(
     source: Source, factors: Sequence[Factor], mode: Mode, column: Callable[[int], str]
 ) -> tuple[list[str], list[str]]:
     """By entry of a vector, what a row puts into a new one, and how it changes one that is there."""

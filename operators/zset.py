@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from operators.delta import Delta
-from operators.kernels import key_of
+from operators.source import Source, key_of, key_text
 
 __all__ = ["Counts", "ZTable"]
 
@@ -17,7 +18,7 @@ class ZTable:
     """One side of the joins of a counting stratum: key -> tuple -> weight, once per join key in use.
 
     >>> table = ZTable(); by_first = table.index((0,))
-    >>> table.add([(("a", 1), 1), (("a", 2), 2)]); table.add([(("a", 2), -2)])
+    >>> table.add(Delta.weighted([(("a", 1), 1), (("a", 2), 2)])); table.add(Delta.weighted([(("a", 2), -2)]))
     >>> by_first
     {'a': {('a', 1): 1}}
     """
@@ -25,44 +26,38 @@ class ZTable:
     __slots__ = ("_indexes",)
 
     def __init__(self) -> None:
-        self._indexes: dict[tuple[int, ...], tuple[Any, dict[Any, dict[Tuple, int]]]] = {}
+        self._indexes: dict[tuple[int, ...], dict[Any, dict[Tuple, int]]] = {}
 
     def index(self, columns: tuple[int, ...]) -> dict[Any, dict[Tuple, int]]:
         """The index over these columns, made on first request. All requests come before the first tuple."""
-        if columns not in self._indexes:
-            self._indexes[columns] = (key_of(columns), {})
-        return self._indexes[columns][1]
+        return self._indexes.setdefault(columns, {})
 
-    def add(self, batch: Iterable[tuple[Tuple, int]]) -> None:
+    def add(self, delta: Delta) -> None:
         """Change weights. O(1) a tuple and index."""
-        for key, buckets in self._indexes.values():
-            for t, w in batch:
-                k = key(t)
-                bucket = buckets.get(k)
-                if bucket is None:
-                    buckets[k] = {t: w}
-                    continue
-                left = bucket.get(t, 0) + w
-                if left:
-                    bucket[t] = left
-                else:
-                    del bucket[t]
-                    if not bucket:
-                        del buckets[k]
+        for columns, buckets in self._indexes.items():
+            if delta.weights is not None:
+                _adding(columns, "w")(delta.weights, buckets)
+                continue
+            # what comes goes first: where it takes the place of another tuple, the bucket stays
+            if delta.gained:
+                _adding(columns, "1")(delta.gained, buckets)
+            if delta.lost:
+                _adding(columns, "-1")(delta.lost, buckets)
 
     def items(self) -> Iterator[tuple[Tuple, int]]:
         """The tuples and their weights, once per index that holds them."""
-        for _, buckets in self._indexes.values():
+        for buckets in self._indexes.values():
             for bucket in buckets.values():
                 yield from bucket.items()
 
     def __len__(self) -> int:
-        return sum(len(b) for _, buckets in self._indexes.values() for b in buckets.values())
+        return sum(len(b) for buckets in self._indexes.values() for b in buckets.values())
 
     def check(self) -> None:
         """Assert that weights are positive and all indexes hold the same."""
         contents = []
-        for key, buckets in self._indexes.values():
+        for columns, buckets in self._indexes.items():
+            key = key_of(columns)
             rows = {t: w for bucket in buckets.values() for t, w in bucket.items()}
             assert all(w > 0 for w in rows.values()), "a weight is not positive"
             assert all(key(t) == k for k, bucket in buckets.items() for t in bucket), "a tuple in the wrong bucket"
@@ -70,8 +65,32 @@ class ZTable:
         assert all(c == contents[0] for c in contents), "two indexes differ"
 
 
+@lru_cache(maxsize=1024)
+def _adding(columns: tuple[int, ...], weight: str) -> Callable[[Iterable[Any], dict[Any, dict[Tuple, int]]], None]:
+    """The loop `(batch, buckets)` that files tuples under the key of some columns.
+
+    Their weight is always the same, or, if it is called `w`, part of the batch.
+    """
+    source = Source()
+    source.line(0, "def add(batch, buckets):")
+    source.line(1, "find = buckets.get")
+    source.line(1, "for t, w in batch:" if weight == "w" else "for t in batch:")
+    source.line(2, f"k = {key_text([f't[{c}]' for c in columns])}")
+    source.line(2, "bucket = find(k)")
+    source.line(2, f"if bucket is None: buckets[k] = {{t: {weight}}}")
+    source.line(2, f"elif t not in bucket: bucket[t] = {weight}")
+    source.line(2, "else:")
+    source.line(3, f"left = bucket.pop(t) + {weight}")
+    source.line(3, "if left: bucket[t] = left")
+    source.line(3, "elif not bucket: del buckets[k]")
+    return source.compile("add")  # type: ignore[no-any-return]
+
+
 class Counts:
-    """How many derivations each tuple of a relation has, and what changed in this transaction.
+    """How many derivations each tuple of a relation has, and what changes in this transaction.
+
+    `changes` are the weights that derivations add to or take from tuples, in whatever order they come; loops write
+    them there. `rows` knows of them when the transaction is over and `net` tells what has come of it.
 
     >>> c = Counts(); c.add({("a",): 2}.items()); c.net(weighted=False).gained
     [('a',)]
@@ -79,24 +98,17 @@ class Counts:
     (False, {('a',): 1})
     """
 
-    __slots__ = ("_before", "rows")
+    __slots__ = ("changes", "rows")
 
     def __init__(self) -> None:
         self.rows: dict[Tuple, int] = {}
-        self._before: dict[Tuple, int] = {}
+        self.changes: dict[Tuple, int] = {}
 
     def add(self, changes: Iterable[tuple[Tuple, int]]) -> None:
         """Change weights. O(1) a tuple."""
-        rows, before = self.rows, self._before
+        pending = self.changes
         for t, w in changes:
-            old = rows.get(t, 0)
-            if t not in before:
-                before[t] = old
-            now = old + w
-            if now:
-                rows[t] = now
-            elif old:
-                del rows[t]
+            pending[t] = pending.get(t, 0) + w
 
     def follow(self, gained: list[Tuple], lost: list[Tuple]) -> None:
         """Tuples come, each with its only derivation, and others go: `add` in fewer steps, once a transaction.
@@ -106,12 +118,8 @@ class Counts:
         >>> c.follow([("c",)], [("a",)]); c.net(weighted=False).lost, c.rows
         ([('a',)], {('b',): 1, ('c',): 1})
         """
-        rows = self.rows
-        for t in lost:
-            del rows[t]
-        rows.update(dict.fromkeys(gained, 1))
-        self._before.update(dict.fromkeys(lost, 1))
-        self._before.update(dict.fromkeys(gained, 0))
+        self.changes.update(dict.fromkeys(lost, -1))
+        self.changes.update(dict.fromkeys(gained, 1))
 
     def replace(self, gone: list[Tuple], new: list[Tuple]) -> Delta:
         """Tuples with one derivation each go and others come; that is all of the change.
@@ -126,18 +134,30 @@ class Counts:
         return Delta(new, gone)
 
     def net(self, weighted: bool) -> Delta:
-        """The changes since the last call: of weights, or of presence."""
+        """Let the changes in: what they do to weights, or to presence."""
+        if not self.changes:
+            return Delta([], [])
         rows = self.rows
-        before, self._before = self._before, {}
-        if weighted:
-            changes = [(t, rows.get(t, 0) - old) for t, old in before.items()]
-            return Delta.weighted([(t, w) for t, w in changes if w])
-        return Delta(
-            [t for t, old in before.items() if not old and t in rows],
-            [t for t, old in before.items() if old and t not in rows],
-        )
+        changes, self.changes = self.changes, {}
+        if not rows and min(changes.values()) > 0:  # all there is: a load
+            rows.update(changes)
+            return Delta.weighted(list(changes.items())) if weighted else Delta(list(changes), [])
+        gained: list[Tuple] = []
+        lost: list[Tuple] = []
+        for t, w in changes.items():
+            if w:
+                old = rows.get(t, 0)
+                left = old + w
+                if left:
+                    rows[t] = left
+                    if not old:
+                        gained.append(t)
+                else:
+                    del rows[t]
+                    lost.append(t)
+        return Delta.weighted([(t, w) for t, w in changes.items() if w]) if weighted else Delta(gained, lost)
 
     def check(self) -> None:
         """Assert that weights are positive and nothing is unpublished."""
-        assert not self._before, "a relation has unpublished changes"
+        assert not self.changes, "a relation has unpublished changes"
         assert all(w > 0 for w in self.rows.values()), "a tuple has a negative number of derivations"

@@ -87,8 +87,8 @@ class Translator:
             return Apply(node.function, self.functions[node.function], arguments)
         function = FUNCTIONS[node.function].for_type(node.type)
         inline = node.function if node.function in INLINE and node.type != "unsigned" else None
-        if node.function == "/" and node.type == "float" and not any(isinstance(a, Apply) for a in arguments):
-            inline = "/"  # (of plain columns and constants: the generated code writes them out twice)
+        if node.function == "/" and node.type == "float":
+            inline = "/"
         if all(isinstance(a, Const) for a in arguments):
             try:
                 return Const(function(*(a.value for a in arguments if isinstance(a, Const))))

@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from operators.delta import Delta
 from operators.expr import Apply, Col, Const, Expr
 from operators.finders import finder
 from operators.index import Index
@@ -329,7 +330,7 @@ def test_weights_multiply(problem: tuple[Shape, list[Row], list[Row]], factor: i
     for side, other, key in (("left", "right", shape.right_key), ("right", "left", shape.left_key)):
         table = ZTable()
         buckets = table.index(key)
-        table.add(list(weights[other].items()))
+        table.add(Delta.weighted(list(weights[other].items())))
         out: dict[Row, int] = {}
         forward(shape, side, "weights")(list(weights[side].items()), buckets.get, None, None, None, out)
         assert {h: w for h, w in out.items() if w} == {h: w for h, w in want.items() if w}

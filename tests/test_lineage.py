@@ -11,9 +11,11 @@ import datalog
 import livelog
 import planner
 from datalog.errors import RuntimeProblem
+from operators.cells import Cells
 from operators.delta import Delta
 from operators.expr import Apply, Col
-from operators.lineage import LineageJoin, Partials
+from operators.intake import Intake
+from operators.lineage import Partials, lineage_join
 from operators.monoids import Sum, factory
 from operators.sums import COUNT, Factor
 from planner.lineage import Split
@@ -303,29 +305,30 @@ def test_partials_travel() -> None:
     rng = random.Random(5)
     for key, kept in (((0,), (Col(1),)), ((0, 1), ()), ((), (Col(0), Col(2))), ((2, 0), (Col(1),))):
         for factors in ((COUNT,), (COUNT, Factor(Col(2)))):
-            side = Partials("", key, (), kept, factors)
+            side = Intake("", key, (), kept, factors)
             changes = side.summed(Delta([tuple(rng.randrange(3) for _ in range(3)) for _ in range(9)], []))
             assert side.received(side.sent(changes)) == changes
 
 
 def test_a_row_that_changes_what_is_summed_leaves_no_trace() -> None:
-    side = Partials("", (0,), (), (), (COUNT, Factor(Col(1))))
-    side.merge(side.summed(Delta([("k", 1)], [])))
-    side.merge(side.summed(Delta([("k", 5)], [("k", 1)])))
-    assert side.rows == {"k": [1, 5]}
-    side.merge(side.summed(Delta([], [("k", 5)])))
-    assert side.rows == {}
+    side = Intake("", (0,), (), (), (COUNT, Factor(Col(1))))
+    partials = Partials(side)
+    partials.merge(side.summed(Delta([("k", 1)], [])))
+    partials.merge(side.summed(Delta([("k", 5)], [("k", 1)])))
+    assert partials.rows == {"k": [1, 5]}
+    partials.merge(side.summed(Delta([], [("k", 5)])))
+    assert partials.rows == {}
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_either_side_may_come_first(order: tuple[int, int]) -> None:
-    sides = (Partials("", (0,), (), (Col(1),), (COUNT,)), Partials("", (0,), (), (Col(1),), (COUNT,)))
-    join = LineageJoin("", *sides, (), (Col(1), Col(2)), (((1, 0, 0),),))
+    sides = (Intake("", (0,), (), (Col(1),), (COUNT,)), Intake("", (0,), (), (Col(1),), (COUNT,)))
+    cells = Cells(2, 1)
+    join = lineage_join("", sides, (), (Col(1), Col(2)), (((1, 0, 0),),), cells)
     batches = (Delta([("k", "a"), ("k", "b"), ("l", "c")], []), Delta([("k", 1), ("k", 2), ("m", 3)], []))
-    out: dict[Any, Any] = {}
     for side in order:
-        join.change(side, sides[side].summed(batches[side]), out)
-    assert out == dict.fromkeys([("a", 1), ("a", 2), ("b", 1), ("b", 2)], 1)
+        join.take(side, batches[side])
+    assert dict(cells.drain()) == dict.fromkeys([("a", 1), ("a", 2), ("b", 1), ("b", 2)], 1)
     join.check()
 
 

@@ -82,7 +82,8 @@ def test_a_history_of_numbers_comes_to_what_is_left(name: str, transactions: lis
 @given(transactions=st.one_of(histories(numbers), histories(symbols), histories(lists)))
 def test_a_history_of_values_comes_to_what_is_left(name: str, transactions: list[list[Change]]) -> None:
     for state, left in play(name, transactions):
-        same(state.result() if state.count else of_nothing(name, {}), aggregate(name, left))
+        got = state.result() if state.count else of_nothing(name, {})
+        assert got == aggregate(name, left)  # of values that are equal, as 1 and 1.0 are, any will do
 
 
 @pytest.mark.parametrize("name", LINEAR)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from operators.delta import Delta
 from operators.expr import Apply, Col, Const, columns, shifted
 from operators.index import Index
 from operators.partition import Router, stable_hash
@@ -81,7 +82,7 @@ def test_checks_find_what_is_wrong() -> None:
             structure.check([("a", 2)])
     table = ZTable()
     table.index((0,))
-    table.add([(("a", 1), -1)])
+    table.add(Delta.weighted([(("a", 1), -1)]))
     with pytest.raises(AssertionError):
         table.check()
 
@@ -98,7 +99,7 @@ def test_a_weighted_table_against_a_counter() -> None:
             t = draw(rng)
             batch[t] += rng.choice([1, 2]) if rng.random() < 0.5 else -min(1, weights[t] + batch[t])
         changes = [(t, w) for t, w in batch.items() if w]
-        table.add(changes)
+        table.add(Delta.weighted(changes))
         weights.update(dict(changes))
         weights = +weights
         table.check()
@@ -106,7 +107,7 @@ def test_a_weighted_table_against_a_counter() -> None:
             assert {t: w for b in buckets.values() for t, w in b.items()} == weights
         assert {t: w for t, w in indexes[0,].get(0, {}).items()} == {t: w for t, w in weights.items() if t[0] == 0}
         assert len(table) == 3 * len(weights) == len(list(table.items()))
-    table.add([(t, -w) for t, w in weights.items()])
+    table.add(Delta.weighted([(t, -w) for t, w in weights.items()]))
     assert all(not buckets for buckets in indexes.values())
 
 

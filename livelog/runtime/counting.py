@@ -8,7 +8,7 @@ while its count is not zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from livelog.runtime.grouping import Groups
@@ -16,10 +16,11 @@ from livelog.runtime.lineage import Lineage
 from livelog.runtime.lookups import Asking
 from livelog.runtime.nesting import Nesting
 from livelog.runtime.node import Links, Node, unpacked
-from operators.approx import Approx
+from operators.approx import Approx, ApproxGroups
 from operators.delta import Delta
 from operators.errors import RuleFailure
 from operators.expr import Col
+from operators.groupby import GroupBy
 from operators.guard import guarded
 from operators.kernels import Shape, forward, mapper
 from operators.partition import Router
@@ -54,17 +55,20 @@ NODES: dict[type, Callable[[Any, Plan, Links], Node]] = {
 
 
 class _Mapped:
-    """A MapRule: what it makes of a batch of its input."""
+    """A MapRule: what it makes of a batch of its input, written into a dict from heads to weights."""
 
     def __init__(self, rule: MapRule, plan: Plan) -> None:
         self.text = rule.text
         arity = plan.relations[rule.input.relation].arity
-        self._kernel = mapper(Shape(arity, (), None, (), rule.where, rule.outputs), "weights")
+        self._shape = Shape(arity, (), None, (), rule.where, rule.outputs)
+        self._kernels: dict[str, Callable[..., None]] = {}
 
-    def run(self, batch: Weights) -> dict[Tuple, int]:
-        out: dict[Tuple, int] = {}
-        guarded(self.text, self._kernel, batch, None, None, out)
-        return out
+    def run(self, delta: Delta, out: dict[Tuple, int]) -> None:
+        for purpose, batch in _batches(delta):
+            kernel = self._kernels.get(purpose)
+            if kernel is None:
+                kernel = self._kernels[purpose] = mapper(self._shape, purpose)
+            guarded(self.text, kernel, batch, None, None, out, bare=purpose != "weights")
 
 
 class _Joined:
@@ -73,14 +77,25 @@ class _Joined:
     def __init__(self, rule: JoinRule, plan: Plan, left: ZTable, right: ZTable) -> None:
         self.text = rule.text
         arities = [plan.relations[i.relation].arity for i in (rule.left, rule.right)]
-        shape = Shape(arities[0], rule.left.key, arities[1], rule.right.key, rule.where, rule.outputs)
-        self._kernels = {side: forward(shape, side, "weights") for side in ("left", "right")}
+        self._shape = Shape(arities[0], rule.left.key, arities[1], rule.right.key, rule.where, rule.outputs)
+        self._kernels: dict[tuple[str, str], Callable[..., None]] = {}
         self._find = {"left": right.index(rule.right.key).get, "right": left.index(rule.left.key).get}
 
-    def run(self, side: str, batch: Weights) -> dict[Tuple, int]:
-        out: dict[Tuple, int] = {}
-        guarded(self.text, self._kernels[side], batch, self._find[side], None, None, None, out)
-        return out
+    def run(self, side: str, delta: Delta, out: dict[Tuple, int]) -> None:
+        find = self._find[side]
+        for purpose, batch in _batches(delta):
+            kernel = self._kernels.get((side, purpose))
+            if kernel is None:
+                kernel = self._kernels[side, purpose] = forward(self._shape, side, purpose)
+            guarded(self.text, kernel, batch, find, None, None, None, out, bare=purpose != "weights")
+
+
+def _batches(delta: Delta) -> list[tuple[str, list[Any]]]:
+    """A change as batches for kernels, each with the purpose."""
+    if delta.weights is not None:
+        return [("weights", delta.weights)]
+    batches = [("lost", delta.lost), ("gained", delta.gained)]
+    return [batch for batch in batches if batch[1]]
 
 
 def _copied(stratum: Stratum, plan: Plan) -> str | None:
@@ -119,9 +134,6 @@ class Counting:
         (self.name,) = stratum.relations
         self.relation = plan.relations[self.name]
         self.counts = Counts()
-        self.shown: Approx | None = None  # of an approximated relation: what readers see instead of the exact tuples
-        if (near := self.relation.tolerance) is not None:
-            self.shown = Approx(self.relation.arity, near.columns, near.threshold, memory)
         self.nodes: list[tuple[str, Node]] = []  # by the rule's id
         self._ports: list[tuple[Node, int]] = []
         self._owner = Router(self.relation.partition, partitions)
@@ -133,6 +145,19 @@ class Counting:
         for rule in stratum.rules if self._copied is None else ():
             self._build(rule)
         self._sole = len(stratum.rules) == 1 and _tells_groups(stratum.rules[0])
+        self._heads: GroupBy | None = None  # where the one rule's node has them all, they are not counted
+        if self._sole and isinstance(node := self.nodes[0][1], (Groups, Lineage)):
+            self._heads = node.heads
+        self.shown = self._approximation(memory)
+
+    def _approximation(self, memory: Any) -> Approx | ApproxGroups | None:
+        """Of an approximated relation: what readers see instead of the exact tuples."""
+        near = self.relation.tolerance
+        if near is None:
+            return None
+        if self._heads is not None and self._heads.results.issuperset(near.columns):
+            return ApproxGroups(self._heads, near.columns, near.threshold, memory)
+        return Approx(self.relation.arity, near.columns, near.threshold, memory)
 
     def _build(self, rule: Any) -> None:
         if isinstance(rule, MapRule):
@@ -170,24 +195,24 @@ class Counting:
             return
         for name, mapped in self._maps:
             if delta := deltas.get(name):
-                self._count(mapped.run(delta.items()))
+                self._count(mapped.run, delta)
         for (name, at), number in self._numbers.items():
             if delta := deltas.get(name):
-                self._deliver("side", number, delta.items(), at)
+                if self.partitions == 1:
+                    self._arrive(number, delta)
+                else:
+                    self._deliver(number, delta.items(), at)
         for _, node in self.nodes:
             node.begin(deltas)
 
-    def _deliver(self, kind: str, number: int, delta: Weights, at: Placement) -> None:
-        """Bring a change to the partitions where a rule wants it."""
-        if self.partitions == 1:
-            self.receive(self.partition, kind, number, delta)
-            return
+    def _deliver(self, number: int, delta: Weights, at: Placement) -> None:
+        """Bring a change of one side of some joins to the partitions where they want it."""
         if at == BROADCAST:
             shares = dict.fromkeys(range(self.partitions), delta)
         else:
             shares = Router(at, self.partitions).split(delta)
         for destination, share in shares.items():
-            self._pass(destination, kind, number, share)
+            self._pass(destination, "side", number, share)
 
     def _pass(self, destination: int, kind: str, number: int, share: Weights) -> None:
         if destination == self.partition:
@@ -202,30 +227,32 @@ class Counting:
     def receive(self, source: int, kind: str, target: int, rows: list[Any]) -> None:
         """Work off a message, of another partition or of this one."""
         if kind == "side":
-            self._arrive(target, rows)
+            self._arrive(target, Delta.weighted(rows))
         elif kind == "count":
             self.counts.add(rows)
         else:
             node, port = self._ports[target]
             node.receive(port, rows if kind == "node" else unpacked(rows))
 
-    def _arrive(self, number: int, rows: Weights) -> None:
+    def _arrive(self, number: int, delta: Delta) -> None:
         """A change of one side of some joins. A table joined with itself meets its old state from the left
         and its new one from the right."""
         readers = self._readers[number]
         for joined, side in readers:
             if side == "left":
-                self._count(joined.run(side, rows))
-        self._tables[number].add(rows)
+                self._count(joined.run, side, delta)
+        self._tables[number].add(delta)
         for joined, side in readers:
             if side == "right":
-                self._count(joined.run(side, rows))
+                self._count(joined.run, side, delta)
 
-    def _count(self, out: dict[Tuple, int]) -> None:
-        """Changes of counts, to the owners of the tuples."""
+    def _count(self, run: Callable[..., None], *batch: Any) -> None:
+        """Changes of counts, to the owners of the tuples: on a single partition they are written where they belong."""
         if self.partitions == 1:
-            self.counts.add(out.items())
+            run(*batch, self.counts.changes)
             return
+        out: dict[Tuple, int] = {}
+        run(*batch, out)
         for destination, share in self._owner.split(list(out.items())).items():
             self._pass(destination, "count", 0, share)
 
@@ -242,7 +269,7 @@ class Counting:
             gone, new = self.nodes[0][1].settle()
             if not gone and not new and self.shown is None:
                 return {}
-            delta = self.counts.replace(gone, new)
+            delta = Delta(new, gone) if self._heads is not None else self.counts.replace(gone, new)
         else:
             for _, node in self.nodes:
                 gone, new = node.settle()
@@ -265,6 +292,7 @@ class Counting:
     def clear(self) -> None:
         """Let go of all state."""
         self.counts = Counts()
+        self._heads = None
         self._tables.clear()
         self.nodes.clear()
         self._ports.clear()
@@ -272,9 +300,13 @@ class Counting:
     # --- looking in ------------------------------------------------------------------------------------------
 
     @property
-    def rows(self) -> dict[Tuple, int]:
+    def rows(self) -> Collection[Tuple]:
         """The tuples of the relation, as readers see them."""
-        return self.counts.rows if self.shown is None else self.shown.rows
+        return self._exact_rows if self.shown is None else self.shown.rows
+
+    @property
+    def _exact_rows(self) -> Collection[Tuple]:
+        return self.counts.rows if self._heads is None else self._heads
 
     def exact(self, t: Tuple) -> Tuple | None:
         """The tuple that the rules derive where an approximated one is shown."""
@@ -283,13 +315,15 @@ class Counting:
     def stats(self) -> dict[str, int]:
         """Counts of what this partition keeps for the stratum."""
         kept = sum(n for _, node in self.nodes for n in node.stats().values())
-        shown = 0 if self.shown is None else len(self.shown.rows)
-        return {"tuples": len(self.counts.rows) + shown + sum(map(len, self._tables)) + kept}
+        shown = len(self.shown.rows) if isinstance(self.shown, Approx) else 0
+        return {"tuples": len(self._exact_rows) + shown + sum(map(len, self._tables)) + kept}
 
     def state_bytes(self, size: Callable[[Any], int]) -> int:
         """Bytes of what this partition keeps; `size` measures a value."""
         total = sum(size((t, w)) for t, w in self.counts.rows.items())
-        total += 0 if self.shown is None else sum(size((t, w)) for t, w in self.shown.rows.items())
+        total += 0 if self._heads is None else sum(size((t, 1)) for t in self._heads)
+        if isinstance(self.shown, Approx):
+            total += sum(size((t, w)) for t, w in self.shown.rows.items())
         total += sum(size((t, w)) for table in self._tables for t, w in table.items())
         return total + sum(size(value) for _, node in self.nodes for value in node.kept())
 
@@ -300,5 +334,7 @@ class Counting:
             table.check()
         for _, node in self.nodes:
             node.check()
-        if self.shown is not None:
-            self.shown.check(self.counts.rows)
+        if isinstance(self.shown, Approx):
+            self.shown.check(self._exact_rows)
+        elif self.shown is not None:
+            self.shown.check()

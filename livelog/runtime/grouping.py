@@ -35,7 +35,10 @@ class Groups:
             None if s is None else tuple(tuple((c, factor) for c, factor, _ in entry) for entry in s)
             for s in rule.sums
         ]
-        self._groups = GroupBy(rule.text, len(rule.group), states(rule, plan), rule.layout, sums)
+        self._groups = GroupBy(
+            rule.text, len(rule.group), states(rule, plan), rule.layout, sums, len(rule.factors)
+        )
+        self.heads = self._groups
 
     def begin(self, deltas: Mapping[str, Delta]) -> None:
         if delta := deltas.get(self._rule.input.relation):

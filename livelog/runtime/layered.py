@@ -59,8 +59,8 @@ class Layered(Counting):
         c = self._view.column
         for value, delta in self._changed:
             here = (value,)
-            gained += [t[:c] + here + t[c:] for t in delta.gained]
-            lost += [t[:c] + here + t[c:] for t in delta.lost]
+            for sources, target in ((delta.gained, gained), (delta.lost, lost)):
+                target += [t[:c] + here + t[c:] for t in sources] if c else [here + t for t in sources]
         self._changed = []
         return {self.name: Delta(gained, lost)} if gained or lost else {}
 

@@ -7,10 +7,13 @@ from typing import Any
 
 from livelog.runtime.grouping import states
 from livelog.runtime.node import Links, Weights
+from operators.cells import Cells
 from operators.delta import Delta
 from operators.exact import pack
 from operators.groupby import GroupBy, Sums
-from operators.lineage import LineageJoin, Partials, Product
+from operators.intake import Intake
+from operators.lineage import lineage_join
+from operators.lineage_loops import Product
 from planner.plan import BROADCAST, LineageRule, Placement, Plan
 
 __all__ = ["Lineage"]
@@ -30,12 +33,16 @@ class Lineage:
         self._rule = rule
         self._links = links
         left, right = (
-            Partials(rule.text, source.key, partial.where, partial.kept, partial.factors)
+            Intake(rule.text, source.key, partial.where, partial.kept, partial.factors)
             for source, partial in zip((rule.left, rule.right), rule.partials, strict=True)
         )
         products, sums = _slots(rule)
-        self._join = LineageJoin(rule.text, left, right, rule.filters, rule.outputs, products)
-        self._groups = GroupBy(rule.text, len(rule.group), states(rule, plan), rule.layout, sums)
+        self._groups = GroupBy(rule.text, len(rule.group), states(rule, plan), rule.layout, sums, len(products))
+        self.heads = self._groups
+        # where groups are sums and live here, contributions are added to them at once
+        self._at_once = links.alone and None not in sums
+        self._cells = self._groups.cells if self._at_once else Cells(len(rule.outputs), len(products))
+        self._join = lineage_join(rule.text, (left, right), rule.filters, rule.outputs, products, self._cells)
         self._home = tuple(rule.layout[c] for c in plan.relations[rule.head].partition)
         self._at = [self._placement(source, plan) for source in (rule.left, rule.right)]
 
@@ -46,27 +53,25 @@ class Lineage:
         return BROADCAST if source.at == BROADCAST else tuple(source.key.index(c) for c in source.at)
 
     def begin(self, deltas: Mapping[str, Delta]) -> None:
-        out: dict[Tuple, Any] = {}
         for port, source in enumerate((self._rule.left, self._rule.right)):
             if delta := deltas.get(source.relation):
                 side, at = self._join.sides[port], self._at[port]
                 if at is None:
-                    self._join.take(port, delta, out)
+                    self._join.take(port, delta)
                 else:
                     self._links.deliver(self, port, side.sent(side.summed(delta)), at, vectors=not side.bare)
-        self._contribute(out)
+        self._contribute()
 
     def receive(self, port: int, rows: Weights) -> None:
         if port == GROUPS:
             self._groups.update(rows)
             return
-        out: dict[Tuple, Any] = {}
-        self._join.change(port, self._join.sides[port].received(rows), out)
-        self._contribute(out)
+        self._join.receive(port, rows)
+        self._contribute()
 
-    def _contribute(self, out: dict[Tuple, Any]) -> None:
-        if out:
-            self._links.deliver(self, GROUPS, out.items(), self._home, vectors=not self._join.bare)
+    def _contribute(self) -> None:
+        if not self._at_once and (out := self._cells.drain()):
+            self._links.deliver(self, GROUPS, out, self._home, vectors=self._cells.width > 1)
 
     def settle(self) -> tuple[list[Tuple], list[Tuple]]:
         return self._groups.flush()
@@ -75,9 +80,9 @@ class Lineage:
         return {**self._join.stats(), **self._groups.stats()}
 
     def kept(self) -> Iterator[Any]:
-        for side in self._join.sides:
-            for row, vector in side.items():
-                yield row, vector if side.bare else [pack(entry) for entry in vector]
+        for side in (0, 1):
+            for row, vector in self._join.items(side):
+                yield row, [pack(entry) for entry in vector] if isinstance(vector, list) else vector
         yield from self._groups.kept()
 
     def check(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
+
+from operators.source import Source
 
 __all__ = ["Linear", "Monoid", "Vector"]
 
@@ -45,3 +47,10 @@ class Linear(Monoid, Protocol):
 
     def absorb(self, vector: Vector, weight: int) -> None:
         """Let a sum of lifted values in `weight` times."""
+
+    def spelt(self, source: Source, entries: Sequence[str]) -> str:
+        """The text of `result` for a vector that is kept elsewhere, of which something is in.
+
+        `entries` are the texts of the vector's entries, `0` for those that are always 0. The state itself is only an
+        example of its kind.
+        """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from operators.exact import pack
 from operators.monoids.base import Vector
+from operators.source import Source
 
 __all__ = ["All", "Any_"]
 
@@ -48,6 +49,10 @@ class All:
     def result(self) -> Any:
         return int(self._true == self.count)
 
+    def spelt(self, source: Source, entries: Sequence[str]) -> str:
+        count, true = entries
+        return f"(1 if {true} == {count} else 0)"
+
     def kept(self) -> Iterable[Any]:
         return map(pack, (self.count, self._true))
 
@@ -65,3 +70,6 @@ class Any_(All):
 
     def result(self) -> Any:
         return int(self._true > 0)
+
+    def spelt(self, source: Source, entries: Sequence[str]) -> str:
+        return f"(1 if {entries[1]} > 0 else 0)"

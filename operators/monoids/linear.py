@@ -6,13 +6,13 @@ order of arrival. So is every answer here the float that is nearest to the true 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from operators.exact import COARSE, FACTOR, SCALE, coarse, pack, units
-from operators.kernels import HIGHEST, LOWEST, overflow
+from operators.exact import FACTOR, coarse, pack, units
 from operators.monoids.base import Vector
+from operators.monoids.formulas import UNIT, WIDE, deviation_of, mean_of, sum_of, variance_of
+from operators.source import HIGHEST, Source, overflow
 
 __all__ = ["Avg", "Count", "Stddev", "Sum", "Variance"]
 
@@ -44,6 +44,10 @@ class Count:
 
     def result(self) -> Any:
         return self.count if self.count <= HIGHEST else overflow(self.count)
+
+    def spelt(self, source: Source, entries: Sequence[str]) -> str:
+        (count,) = entries
+        return f"({count} if {count} <= HIGHEST else overflow({count}))"
 
     def kept(self) -> Iterable[Any]:
         return (pack(self.count),)
@@ -118,24 +122,20 @@ class Sum:
             self._fine += weight * small
 
     def result(self) -> Any:
-        total = self._integers
-        if self._floats or self._coarse or self._fine:
-            parts, unit = self._total()
-            if self._floats > 0 or parts % unit:
-                return _divided(parts, unit, "sum")
-            total = parts // unit  # an int came back as a float that is equal to it
-        if self._unsigned and 0 <= total < 2**64:
-            return total
-        return total if LOWEST <= total <= HIGHEST else overflow(total)
+        return sum_of(self._unsigned, self._integers, self._floats, self._coarse, self._fine)
+
+    def spelt(self, source: Source, entries: Sequence[str]) -> str:
+        count, integers, floats, large, small = entries
+        total = f"{source.name(sum_of, 'f')}({self._unsigned}, {integers}, {floats}, {large}, {small})"
+        if floats == large == small == "0":
+            return f"({integers} if {'0' if self._unsigned else 'LOWEST'} <= {integers} <= HIGHEST else {total})"
+        if integers == "0" and floats == count:  # the sum of the coarse ones is rounded by being made a float
+            wide, unit = source.name(WIDE, "k"), source.name(UNIT, "k")
+            return f"({large} * {unit} if not {small} and -{wide} < {large} < {wide} else {total})"
+        return total
 
     def kept(self) -> Iterable[Any]:
         return map(pack, (self.count, self._integers, self._floats, self._coarse, self._fine))
-
-    def _total(self) -> tuple[int, int]:
-        """The sum as a fraction."""
-        if self._fine:
-            return _units(self._integers, self._coarse, self._fine), 1 << SCALE
-        return (self._integers << COARSE) + self._coarse, 1 << COARSE
 
 
 class Avg(Sum):
@@ -148,12 +148,13 @@ class Avg(Sum):
     __slots__ = ()
 
     def result(self) -> Any:
-        if not self.count:
-            return None
-        if not (self._coarse or self._fine):
-            return self._integers / self.count
-        total, unit = self._total()
-        return _divided(total, self.count * unit, "mean")
+        return mean_of(self.count, self._integers, self._coarse, self._fine) if self.count else None
+
+    def spelt(self, source: Source, entries: Sequence[str]) -> str:
+        count, integers, _, large, small = entries
+        if large == small == "0":
+            return f"{integers} / {count}"
+        return f"{source.name(mean_of, 'f')}({count}, {integers}, {large}, {small})"
 
 
 class Variance:
@@ -201,26 +202,16 @@ class Variance:
         self.count += weight * vector[0]
         self._sums = [total + weight * part for total, part in zip(self._sums, vector[1:], strict=True)]
 
+    _answer = staticmethod(variance_of)
+
     def result(self) -> Any:
-        return _divided(*self._ratio(), "variance") if self.count else None
+        return self._answer(self.count, *self._sums) if self.count else None
+
+    def spelt(self, source: Source, entries: Sequence[str]) -> str:
+        return f"{source.name(self._answer, 'f')}({', '.join(entries)})"
 
     def kept(self) -> Iterable[Any]:
         return map(pack, (self.count, *self._sums))
-
-    def _ratio(self) -> tuple[int, int]:
-        """The variance as a fraction, (n * squares - sum**2) / n**2, in the largest unit that does."""
-        integers, integers2, large, large2, small, small2 = self._sums
-        if small or small2:
-            scale = SCALE
-            total = _units(integers, large, small)
-            squares = (((integers2 << 2 * COARSE) + large2) << 2 * (SCALE - COARSE)) + small2
-        elif large or large2:
-            scale = COARSE
-            total = (integers << COARSE) + large
-            squares = (integers2 << 2 * COARSE) + large2
-        else:
-            scale, total, squares = 0, integers, integers2
-        return self.count * squares - total * total, self.count * self.count << 2 * scale
 
 
 class Stddev(Variance):
@@ -232,34 +223,4 @@ class Stddev(Variance):
 
     __slots__ = ()
 
-    def result(self) -> Any:
-        return _root(*self._ratio()) if self.count else None
-
-
-def _units(integers: int, large: int, small: int) -> int:
-    """A sum in units of 2**-1074."""
-    return (((integers << COARSE) + large) << (SCALE - COARSE)) + small
-
-
-def _divided(numerator: int, denominator: int, what: str) -> float:
-    try:
-        return numerator / denominator  # of ints: correctly rounded
-    except OverflowError:
-        raise OverflowError(f"overflow: the {what} is too large for a float") from None
-
-
-def _root(numerator: int, denominator: int) -> float:
-    """The float nearest to the square root of a fraction.
-
-    The root is taken of a whole number, of so many bits that it has more than a float has; what is cut off makes the
-    last bit odd, so that it cannot be mistaken for a tie.
-
-    >>> _root(2, 1) == 2**0.5, _root(1, 4), _root(0, 1)
-    (True, 0.5, 0.0)
-    """
-    shift = max(0, 64 - (numerator.bit_length() - denominator.bit_length()) // 2)
-    square, rest = divmod(numerator << 2 * shift, denominator)
-    root = math.isqrt(square)
-    if rest or root * root != square:
-        root |= 1
-    return _divided(root, 1 << shift, "standard deviation")
+    _answer = staticmethod(deviation_of)
