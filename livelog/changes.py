@@ -29,24 +29,25 @@ class Changes:
         self.relation = relation
         self._inserted = inserted
         self._deleted = deleted
-        self._sorted = False
+        self._sorted = len(inserted) < 2 and len(deleted) < 2
 
     def _sort(self) -> None:
-        if not self._sorted:
-            self._inserted = sort_rows(self._inserted)
-            self._deleted = sort_rows(self._deleted)
-            self._sorted = True
+        self._inserted = sort_rows(self._inserted)
+        self._deleted = sort_rows(self._deleted)
+        self._sorted = True
 
     @property
     def inserted(self) -> list[Tuple]:
         """The tuples that are in the view now and were not before, sorted."""
-        self._sort()
+        if not self._sorted:
+            self._sort()
         return self._inserted
 
     @property
     def deleted(self) -> list[Tuple]:
         """The tuples that were in the view and are not now, sorted."""
-        self._sort()
+        if not self._sorted:
+            self._sort()
         return self._deleted
 
     def __bool__(self) -> bool:
@@ -65,6 +66,8 @@ class Changes:
 
 class ChangeLog(Mapping[str, Changes]):
     """The changes of all views in one transaction. Every view has an entry, changed or not."""
+
+    __slots__ = ("_asked", "_sides", "_views")
 
     def __init__(self, views: tuple[str, ...], changes: Mapping[str, tuple[list[Tuple], list[Tuple]]]) -> None:
         self._views = views

@@ -357,17 +357,18 @@ class Session:
             else:
                 if self._subscribers:
                     self._runtime.wanted = {name for name, callbacks in self._subscribers.items() if callbacks}
-                changes = self._runtime.run(operations, **origin)
+                changes = self._runtime.run(operations, **origin) if origin else self._runtime.run(operations)
         except OperatorError as e:
             raise self._explained(e) from e
-        self._last_seconds = time.perf_counter() - started
-        self._seconds += self._last_seconds
+        self._last_seconds = seconds = time.perf_counter() - started
+        self._seconds += seconds
         self._transactions += 1
         log = ChangeLog(self._views, changes)
-        for relation, callbacks in self._subscribers.items():
-            if log[relation]:
-                for callback in list(callbacks):
-                    callback(log[relation])
+        if self._subscribers:
+            for relation, callbacks in self._subscribers.items():
+                if log[relation]:
+                    for callback in list(callbacks):
+                        callback(log[relation])
         return log
 
     def _explained(self, error: OperatorError, outcome: str = "the transaction was rolled back") -> RuntimeProblem:

@@ -28,7 +28,7 @@ class Transaction:
 
     def __init__(self, session: Session, source: str | None = None, position: int | None = None) -> None:
         self._session = session
-        self._origin: dict[str, Any] = {} if source is None else {"source": source, "position": position}
+        self._origin: dict[str, Any] | None = None if source is None else {"source": source, "position": position}
         self._operations: list[Operation] = []
         self._clock = session._runtime.clock
         self._changes: ChangeLog | None = None
@@ -79,11 +79,13 @@ class Transaction:
 
     def commit(self) -> ChangeLog:
         """Take effect now; the end of the `with` block does this."""
-        if self._done or self._session._closed:
+        session = self._session
+        if self._done or session._closed:
             self._usable()
         self._done = True
-        self._changes = self._session._commit(self._operations, **self._origin)
-        return self._changes
+        operations, origin = self._operations, self._origin
+        self._changes = changes = session._commit(operations, **origin) if origin else session._commit(operations)
+        return changes
 
     def rollback(self) -> None:
         """Forget the operations."""

@@ -59,7 +59,9 @@ class LocalRuntime(Runtime):
         collecting = pause_collections()
         changes: dict[str, Sides] = {}
         try:
-            changes = super().run(operations)
+            with self.lock:
+                clock = self.clock
+                changes = self._transact(self._shares(operations), clock)
             return changes
         finally:
             if collecting:
@@ -69,15 +71,10 @@ class LocalRuntime(Runtime):
                 resume_collections(size)
 
     def _all(self, step: str, *arguments: Any) -> list[Any]:
-        workers = self.workers
-        if len(workers) == 1:  # no loop: small transactions consist of little else
-            return [getattr(workers[0], step)(*arguments)]
         method = getattr(Worker, step)
-        return [method(worker, *arguments) for worker in workers]
+        return [method(worker, *arguments) for worker in self.workers]
 
     def _each(self, step: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
-        if len(arguments) == 1:
-            return self._all(step, *arguments[0])
         method = getattr(Worker, step)
         return [method(worker, *given) for worker, given in zip(self.workers, arguments, strict=True)]
 
@@ -89,6 +86,47 @@ class LocalRuntime(Runtime):
         if self._order:
             self._deliver(i)
         return results
+
+    # A single worker sends nothing, so it is quiescent after every step, and its results are those of all. The steps of
+    # every transaction are plain calls then: small ones consist of little else.
+
+    def _shares(self, operations: Iterable[Operation]) -> list[Any]:
+        if len(self.workers) > 1:
+            return super()._shares(operations)
+        return [operations if isinstance(operations, list) else list(operations)]
+
+    def _apply(self, shares: list[Any]) -> set[int]:
+        if len(self.workers) > 1:
+            return super()._apply(shares)
+        worker = self.workers[0]
+        concerned = worker.apply(shares[0])
+        self.clock = worker.clock
+        return set(concerned)
+
+    def _evaluate(self, concerned: set[int]) -> None:
+        if len(self.workers) > 1:
+            super()._evaluate(concerned)
+            return
+        worker = self.workers[0]
+        while concerned:
+            i = min(concerned) if len(concerned) > 1 else next(iter(concerned))
+            concerned.remove(i)
+            if self._prepares[i]:
+                worker.prepare(i)
+            worker.begin(i)
+            level, levels = 0, self._levels[i]
+            while level < levels:
+                level = 0 if worker.resume(i, level) else level + 1
+            concerned.update(worker.finish(i))
+
+    def _changes(self) -> dict[str, Sides]:
+        return super()._changes() if len(self.workers) > 1 else self.workers[0].changes()
+
+    def _commit(self) -> None:
+        if len(self.workers) > 1:
+            super()._commit()
+        else:
+            self.workers[0].commit()
 
     def remember(self, relation: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Before anything is evaluated: what another runtime shows of an approximated relation."""

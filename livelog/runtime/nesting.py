@@ -12,9 +12,9 @@ from operators.monoids import factory, of_nothing
 from operators.nested import ByAnswer, ByOrder, Copies, Each, Heads, Measures, Results
 from operators.nested.answers import Answers, answers
 from operators.nested.each import EachAnswer, EachSum, trial
-from operators.nested.gather import gather_outer, gather_running, number
+from operators.nested.gather import gather_outer, gather_running, limit, number
 from operators.nested.outer import Outer
-from operators.nested.ranges import AtSum, AtThreshold, Lifted, Threshold
+from operators.nested.ranges import AtSum, AtThreshold, Lifted
 from operators.nested.rows import Points, Rows
 from operators.nested.running import Flat, Running, Sums
 from operators.nested.totals import Totals
@@ -24,7 +24,6 @@ from planner.plan import Asked, Inner, NestedRule, Placement, Plan
 __all__ = ["Nesting"]
 
 Tuple = tuple[Any, ...]
-
 
 
 class Nesting:
@@ -52,12 +51,13 @@ class Nesting:
         self._inputs = [(name, ports, [self._takers[p] for p, _ in ports]) for name, ports in by_relation.items()]
 
     def begin(self, deltas: Mapping[str, Delta]) -> None:
+        alone = self._links.alone
         for relation, ports, takers in self._inputs:
             delta = deltas.get(relation)
             if delta is None:
                 continue
             rows = delta.items()
-            if self._links.alone:
+            if alone:
                 for take in takers:
                     take(rows)
             else:
@@ -69,15 +69,17 @@ class Nesting:
 
     def settle(self) -> tuple[list[Tuple], list[Tuple]]:
         changed = touched = self._fresh
-        for scalar in self._scalars:
+        scalars, values = self._scalars, self._values
+        for scalar in scalars:
             if scalar.settle():
                 touched = True
         if touched:
-            values = tuple([scalar.of(None) for scalar in self._scalars])
-            changed = self._fresh or values != self._values
-            self._values = values
-            self._fresh = False
-        return self._operator.settle(self._values, changed)
+            now = (scalars[0].of(None),) if len(scalars) == 1 else tuple([scalar.of(None) for scalar in scalars])
+            if changed or now != values:
+                changed = True
+                self._values = values = now
+                self._fresh = False
+        return self._operator.settle(values, changed)
 
     def stats(self) -> dict[str, int]:
         return self._operator.stats()
@@ -102,7 +104,7 @@ def _operator(rule: NestedRule, plan: Plan) -> ByAnswer | ByOrder | Each:
         return Each(rule.text, kernel, [_asked(rule, asked, plan) for asked in rule.asked], test, heads)
     width = 1 + len(factors)
     kernel = gather_outer(rule.where, rule.equal, rule.key, group, factors)
-    threshold = Threshold(rule.text, number(rule.threshold))
+    threshold = limit(rule.text, rule.threshold)
     apart = len(group) > len(rule.group)  # arguments of aggregates that are not linear tell rows of a group apart
 
     def index() -> Outer:

@@ -140,8 +140,9 @@ class Runtime:
             return self._merged(self._all("differences"))
         try:
             self._evaluate(concerned)
-            self._measure()
-            return self._merged(self._all("changes"))
+            if self._sizes:
+                self._measure()
+            return self._changes()
         except RuleFailure:
             # It may have failed on two tuples that are never there together: one that the transaction brings, and
             # one that it takes away. The program fails only if it does on the new facts alone.
@@ -189,6 +190,10 @@ class Runtime:
         self._apply(shares)
         self._evaluate(self._start_over())
         return changes
+
+    def _changes(self) -> dict[str, Sides]:
+        """The net changes of the published views."""
+        return self._merged(self._all("changes"))
 
     def _merged(self, results: list[dict[str, Sides]]) -> dict[str, Sides]:
         """The changes of all partitions as one."""

@@ -123,12 +123,13 @@ class Worker:
                     if table.ttl is not None:
                         touched.add(name)
                         table.expire(value)
+        deltas = self.deltas
         for name in touched:
             if delta := base[name].delta():
-                self.deltas[name] = delta
+                deltas[name] = delta
             else:
-                self.deltas.pop(name, None)
-        return self._concerned(self.deltas)
+                deltas.pop(name, None)
+        return self._concerned(deltas)
 
     def absorb(self, operations: Iterable[Operation]) -> None:
         """Apply operations to the facts for good, and leave the views for later: `start_over` catches up."""
@@ -142,12 +143,13 @@ class Worker:
         self.deltas = {name: Loaded(table.rows, table.bag) for name, table in tables}
         return self._concerned(self.deltas)
 
-    def _concerned(self, changed: Iterable[str]) -> list[int]:
+    def _concerned(self, changed: Collection[str]) -> list[int]:
         """The strata that read something that has changed here; some may be named twice."""
-        concerned: list[int] = []
-        for name in changed:
-            concerned += self._readers[name]
-        return concerned
+        readers = self._readers
+        if len(changed) == 1:
+            (name,) = changed
+            return readers[name]
+        return [i for name in changed for i in readers[name]]
 
     def prepare(self, i: int) -> None:
         """Bring what stratum i looks into to where it is wanted; all partitions must be quiescent before `begin`."""
@@ -173,26 +175,33 @@ class Worker:
     def finish(self, i: int) -> list[int]:
         """All partitions are quiescent: settle the net changes of stratum i. Returns the strata that these concern."""
         changed = self.strata[i].finish()
+        if not changed:
+            return []
         self.deltas.update(changed)
         return self._concerned(changed)
 
     def changes(self) -> dict[str, Sides]:
         """The net changes of the published views, as far as this partition owns them."""
         published = self._published
-        return {name: (delta.gained, delta.lost) for name, delta in self.deltas.items() if name in published}
+        sides: dict[str, Sides] = {}
+        for name, delta in self.deltas.items():
+            if name in published:
+                sides[name] = delta.gained, delta.lost
+        return sides
 
     def commit(self) -> None:
         """The transaction stands."""
-        for name in self._touched:
+        touched, begun = self._touched, self._begun
+        for name in touched:
             self.base[name].commit()
-        for i in self._begun:
+        for i in begun:
             stratum = self.strata[i]
             if isinstance(stratum, Component):
                 stratum.limit = self._limit
             else:
                 stratum.commit()
-        self._touched.clear()
-        self._begun.clear()
+        touched.clear()
+        begun.clear()
         self._clock_before = self.clock
         self.deltas = {}
         if self._latest is not None:

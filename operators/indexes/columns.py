@@ -17,19 +17,20 @@ __all__ = ["Enter", "Sum", "ways"]
 Sum = Callable[..., tuple[Any, ...]]
 """`(root, k, relative, bisect) -> vector`: the sum of what is before the place of k that `bisect` finds in its leaf."""
 
-Enter = Callable[..., tuple[list[Any], int] | None]
-"""`(root, k, vector, relative)`: adds to an entry and the sums above it. The keys of its leaf and 1 if it is new, -1
-if it is gone."""
+Enter = Callable[..., list[Any] | None]
+"""`(tree, k, vector)`: adds to an entry of a tree, to the sums above it and to the total. If the entry is new, or is
+gone now, the keys of its leaf."""
 
 
 @lru_cache
 def ways(width: int) -> tuple[Sum, Enter]:
     """The functions for vectors of this width.
 
+    >>> from operators.indexes import RPAIVectors
+    >>> tree = RPAIVectors.from_items([(3, (10, 1)), (7, (20, 1))], width=2)
     >>> summed, entered = ways(2)
-    >>> root = ([3, 7], None, [10, 20], [1, 1])
-    >>> entered(root, 5, (15, 1), False), root, summed(root, 5, False, bisect_right)
-    (([3, 5, 7], 1), ([3, 5, 7], None, [10, 15, 20], [1, 1, 1]), (25, 2))
+    >>> entered(tree, 5, (15, 1)), tree.total, summed(tree._root, 5, False, bisect_right)
+    ([3, 5, 7], (45, 3), (25, 2))
     """
     return _compiled("summed", SUMMED, width), _compiled("entered", ENTERED, width)
 
@@ -57,9 +58,14 @@ def summed(node, k, relative, bisect):
 """
 
 ENTERED = """
-def entered(node, k, vector, relative):
+def entered(tree, k, vector):
     ({v#, }) = vector
-    keys, children, {c#, } = node
+    if not ({v# or } 0):
+        return None
+    ({t#, }) = tree.total
+    tree.total = ({t# + v#, })
+    relative = tree._relative
+    keys, children, {c#, } = tree._root
     while children is not None:
         i = bisect_right(keys, k, 1) - 1
         {c#[i] += v#; }
@@ -72,8 +78,10 @@ def entered(node, k, vector, relative):
         if {c#[i] or } 0:
             return None
         del keys[i], {c#[i], }
-        return keys, -1
-    keys.insert(i, k)
-    {c#.insert(i, v#); }
-    return keys, 1
+        tree._size -= 1
+    else:
+        keys.insert(i, k)
+        {c#.insert(i, v#); }
+        tree._size += 1
+    return keys
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import add, sub
 from typing import Any
 
@@ -68,21 +68,16 @@ class RPAIVectors(Tree):
         i = bisect_left(keys, k)
         return tuple([column[i] for column in columns]) if i < len(keys) and keys[i] == k else self.zero
 
-    def add(self, k: Any, v: Vector) -> None:
+    def add(self, k: Any, v: Sequence[Any]) -> None:
         """Add to the vector at a key. O(log n)
 
         >>> sums = RPAIVectors(2); sums.add(1, (10, 1)); sums.add(1, (5, 1)); sums.get(1)
         (15, 2)
         """
-        if not any(v):
-            return
         if type(k) is not int and self._relative:
             exact(k)
-        changed = self._enter(self._root, k, v, self._relative)
-        self.total = tuple(map(add, self.total, v))
-        if changed is not None:
-            keys, more = changed
-            self._size += more
+        keys = self._enter(self, k, v)
+        if keys is not None:
             if len(keys) > WIDEST:
                 self._split(k)
             elif len(keys) < FEWEST:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import add
 from typing import Any, Protocol
 
 from operators.expr import Expr
 from operators.guard import guarded, taking
 from operators.monoids import Linear, Monoid
-from operators.nested.gather import Equal, gather_sums, gather_values
+from operators.nested.gather import Equal, gather_sums, gather_total, gather_values
 from operators.nested.measures import Measures
 
-__all__ = ["Answers", "FedAnswers", "SummedAnswers", "answers"]
+__all__ = ["Answers", "FedAnswers", "SummedAnswer", "SummedAnswers", "answers"]
 
 
 class Answers(Protocol):
@@ -42,6 +43,8 @@ def answers(
     make, value, _ = aggregate
     if isinstance(make(), Linear):
         measures = Measures([aggregate])
+        if not equal:
+            return SummedAnswer(text, gather_total(where, measures.entries), measures, default)
         return SummedAnswers(text, gather_sums(where, equal, measures.entries), measures, default)
     return FedAnswers(text, gather_values(where, equal, value), make, default)
 
@@ -57,7 +60,7 @@ class SummedAnswers:
     """
 
     def __init__(self, text: str, kernel: Callable[..., None], measures: Measures, default: Any) -> None:
-        self._measures = measures
+        self._tell = measures.telling(0, (0,))
         self._default = default
         self._sums: dict[Any, list[int]] = {}
         self._pending: dict[Any, list[int]] = {}
@@ -71,9 +74,8 @@ class SummedAnswers:
                 if change[0]:
                     sums[e] = change
             else:
-                for i, x in enumerate(change):
-                    old[i] += x
-                if not old[0]:
+                sums[e] = left = list(map(add, old, change))
+                if not left[0]:
                     del sums[e]
         touched = dict.fromkeys(pending)
         pending.clear()
@@ -81,7 +83,7 @@ class SummedAnswers:
 
     def of(self, e: Any) -> Any:
         sums = self._sums.get(e)
-        return self._default if sums is None or not sums[0] else self._measures.results(sums, None)[0]
+        return self._default if sums is None or not sums[0] else self._tell((), sums, None)[0]
 
     def __len__(self) -> int:
         return len(self._sums)
@@ -89,6 +91,41 @@ class SummedAnswers:
     def check(self) -> None:
         assert not self._pending, "inner rows are not taken over"
         assert all(sums[0] > 0 for sums in self._sums.values()), "an empty or negative sum is kept"
+
+
+class SummedAnswer:
+    """The same where nothing has to be equal: there is one answer, and rows are added to its sums at once.
+
+    >>> from operators.expr import Col
+    >>> from operators.monoids import Sum
+    >>> a = answers("", (), (), (Sum, Col(1), "number"), 0)
+    >>> a.of(None), a.receive([(("a", 5), 1), (("a", 6), 1)]), a.settle(), a.of(None), a.settle()
+    (0, None, {None: None}, 11, {})
+    """
+
+    def __init__(self, text: str, kernel: Callable[..., None], measures: Measures, default: Any) -> None:
+        self._tell = measures.telling(0, (0,))
+        self._default = default
+        self._sums = [0] * measures.width
+        self._settled = self._sums.copy()
+        self.receive = taking(text, kernel, self._sums)
+
+    def settle(self) -> dict[Any, None]:
+        if self._sums == self._settled:
+            return {}
+        self._settled = self._sums.copy()
+        return {None: None}
+
+    def of(self, e: Any) -> Any:
+        sums = self._sums
+        return self._tell((), sums, None)[0] if sums[0] else self._default
+
+    def __len__(self) -> int:
+        return 1 if self._sums[0] else 0
+
+    def check(self) -> None:
+        assert self._sums == self._settled, "inner rows are not taken over"
+        assert self._sums[0] > 0 or not any(self._sums), "a sum of nothing, or of less"
 
 
 class FedAnswers:

@@ -10,9 +10,10 @@ from operators.errors import RuleFailure
 from operators.guard import guarded
 from operators.nested.answers import Answers
 from operators.nested.cuts import passing
+from operators.nested.gather import Limit
 from operators.nested.heads import Heads
 from operators.nested.outer import Entry, Outer
-from operators.nested.ranges import COMPARE, Threshold
+from operators.nested.ranges import COMPARE
 from operators.nested.verify import verify
 
 __all__ = ["ByAnswer"]
@@ -57,7 +58,7 @@ class ByAnswer:
         answers: Answers,
         key: Callable[..., Any] | None,
         op: str,
-        threshold: Threshold,
+        threshold: Limit,
         heads: Heads,
         index: Outer | None,
     ) -> None:
@@ -109,7 +110,7 @@ class ByAnswer:
                     continue
                 kind = self._kinds[e] = _Kind()
             if threshold is None:
-                threshold = self._threshold()
+                threshold = self._threshold(())
             passed = kind.key is not None and holds(kind.key, threshold)
             if passed and rows is not None:
                 for group, vector in rows.items():
@@ -134,7 +135,7 @@ class ByAnswer:
             for move in moves:
                 index.add(*move)
         if self._kinds:
-            index.show(passing(self._op, self._threshold(*self._scalars)))
+            index.show(passing(self._op, self._threshold(self._scalars)))
         elif moves:
             index.show(passing(self._op, None))
 
@@ -179,7 +180,7 @@ class ByAnswer:
         self._answers.check()
         if self._index is not None:
             self._index.check()
-        threshold = self._threshold(*self._scalars) if self._kinds else None
+        threshold = self._threshold(self._scalars) if self._kinds else None
         qualifying: list[tuple[Tuple, Vector]] = []
         for e, kind in self._kinds.items():
             assert kind.sums and all(any(v) for v in kind.sums.values()), "an empty kind is kept"

@@ -10,14 +10,12 @@ from operators.nested.cuts import NOTHING
 from operators.nested.heads import Heads
 from operators.nested.outer import Entry, Outer
 from operators.nested.ranges import Ranges
+from operators.nested.running import FEW
 from operators.nested.verify import verify
 
 __all__ = ["ByOrder"]
 
 Tuple = tuple[Any, ...]
-
-FEW = 8  # changes that are made one by one rather than put together first
-
 
 class ByOrder:
     """Outer rows in blocks: those with the same values in the columns of an equality (all, where there is none).
@@ -30,12 +28,12 @@ class ByOrder:
     >>> from operators.nested import Measures, Results
     >>> from operators.nested.gather import gather_outer, gather_running
     >>> from operators.nested.totals import Totals
-    >>> from operators.nested.ranges import AtSum, Threshold
+    >>> from operators.nested.ranges import AtSum
     >>> from operators.nested.running import Sums
     >>> measures = Measures([(Sum, Col(1), "number")])    # v(sum<b>) :- r(a, b), s < sum b2 : { r(a2, b2), a2 <= a }.
     >>> heads = Results("", 0, measures, (0,))
     >>> sums = Sums("", gather_running((), (), Col(0), Col(1), "number"), "<=", "number")
-    >>> ranges = AtSum("", ">", Threshold("", lambda s: s), sums)
+    >>> ranges = AtSum("", ">", lambda scalars: scalars[0], sums)
     >>> v = ByOrder("", gather_outer((), (), Col(0), (), measures.entries), ranges, heads, lambda: Totals(heads, 2))
     >>> rows = [((1, 10), 1), ((2, 20), 1), ((3, 30), 1)]
     >>> v.change_outer(rows); v.taker()(rows); v.settle((25,), True)
@@ -68,26 +66,25 @@ class ByOrder:
     def settle(self, scalars: Tuple, changed: bool) -> tuple[list[Tuple], list[Tuple]]:
         """All is in, and the scalars are these: the heads that fall and those that rise."""
         self._scalars = scalars
-        touched: dict[Any, Any] = {}
-        self._take(touched)
-        self._ranges.settle(touched)
-        blocks, apply = self._blocks, self._ranges.apply
-        for e in list(blocks) if changed else touched:
-            block = blocks.get(e)
-            if block is None:
-                continue
-            if len(block):
-                apply(e, scalars, block)
-            else:
-                block.show(NOTHING)
-                del blocks[e]
+        ranges, blocks = self._ranges, self._blocks
+        touched = ranges.settle()
+        if self._pending:
+            self._take(touched)
+        if changed:
+            for e, block in blocks.items():
+                ranges.apply(e, scalars, block)
+        else:
+            for e in touched:
+                if e in blocks:
+                    ranges.apply(e, scalars, blocks[e])
         return self._heads.flush()
 
     def _take(self, touched: dict[Any, Any]) -> None:
-        """Bring the pending rows to their blocks."""
+        """Bring the pending rows to their blocks; blocks that are left without rows are dropped."""
         pending, blocks = self._pending, self._blocks
         few = len(pending) <= FEW
         changes: dict[Any, list[Entry]] = {}
+        fewer = False  # whether rows have left a block
         for (e, key, group), vector in pending.items():
             if any(vector):
                 touched[e] = None
@@ -98,9 +95,16 @@ class ByOrder:
                     block.add(key, group, vector)
                 else:
                     changes.setdefault(e, []).append((key, group, vector))
+                if vector[0] < 0:
+                    fewer = True
         pending.clear()
         for e, entries in changes.items():
             blocks[e].load(entries)
+        if fewer:
+            for e in touched:
+                if e in blocks and not len(blocks[e]):
+                    blocks[e].show(NOTHING)
+                    del blocks[e]
 
     def items(self) -> Iterator[Any]:
         """All that is kept of the outer rows."""

@@ -8,17 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from operators.errors import RuleFailure
 from operators.exact import units
 from operators.expr import Expr
 from operators.source import Source, key_text, tuple_text
 from operators.sums import Factor
 
-__all__ = ["Equal", "gather_outer", "gather_running", "gather_sums", "gather_values", "number"]
+__all__ = [
+    "Equal", "Limit", "gather_outer", "gather_running", "gather_sums", "gather_total", "gather_values", "limit",
+    "number",
+]
 
 Equal = tuple[Expr, ...]
 """What has to be equal between an outer and an inner row, on one of the two sides."""
 
 Kernel = Callable[..., None]
+
+Limit = Callable[[tuple[Any, ...]], Any]
+"""What is compared with: a function of values. If one of them is None there is no limit, and nothing qualifies."""
 
 
 def gather_outer(
@@ -49,6 +56,16 @@ def gather_outer(
 
 def _add_up(source: Source, factors: Sequence[Factor]) -> None:
     """The lines that add a row to the vector at `k`."""
+    added = _added(source, factors)
+    source.line(2, "s = get(k)")
+    source.line(2, f"if s is None: out[k] = [{', '.join(added)}]")
+    source.line(2, "else:")
+    for i, text in enumerate(added):
+        source.line(3, f"s[{i}] += {text}")
+
+
+def _added(source: Source, factors: Sequence[Factor]) -> list[str]:
+    """What a row adds to each entry of a vector; lines for what they share."""
     added = ["a"]
     lifted: dict[tuple[Expr, Any], str] = {}
     for factor in factors:
@@ -64,11 +81,7 @@ def _add_up(source: Source, factors: Sequence[Factor]) -> None:
             name = lifted[factor.value, factor.lift] = f"l{len(lifted)}"
             source.line(2, f"{name} = {source.name(factor.lift, 'f')}({value})")
         added.append(f"a * {name}[{factor.entry}]")
-    source.line(2, "s = get(k)")
-    source.line(2, f"if s is None: out[k] = [{', '.join(added)}]")
-    source.line(2, "else:")
-    for i, text in enumerate(added):
-        source.line(3, f"s[{i}] += {text}")
+    return added
 
 
 def gather_sums(where: Sequence[Expr], equal: Equal, factors: Sequence[Factor]) -> Kernel:
@@ -81,6 +94,22 @@ def gather_sums(where: Sequence[Expr], equal: Equal, factors: Sequence[Factor]) 
     source = _start(where)
     source.line(2, f"k = {key_text([source.expression(x, _column) for x in equal])}")
     _add_up(source, factors)
+    return source.compile("gather")  # type: ignore[no-any-return]
+
+
+def gather_total(where: Sequence[Expr], factors: Sequence[Factor]) -> Kernel:
+    """`(batch, out)`: adds the vectors of the rows to one list. The count comes first.
+
+    >>> from operators.expr import Col
+    >>> out = [1, 5]; gather_total((), (Factor(Col(1)),))([((7, 10), 1), ((7, 30), 2)], out); out
+    [4, 75]
+    """
+    sums = [f"s{i}" for i in range(1 + len(factors))]
+    source = _start(where, first=" = ".join([*sums, "0"]))
+    for name, text in zip(sums, _added(source, factors), strict=True):
+        source.line(2, f"{name} += {text}")
+    for i, name in enumerate(sums):
+        source.line(1, f"out[{i}] += {name}")
     return source.compile("gather")  # type: ignore[no-any-return]
 
 
@@ -126,6 +155,22 @@ def gather_values(where: Sequence[Expr], equal: Equal, value: Expr | None) -> Ke
     return source.compile("gather")  # type: ignore[no-any-return]
 
 
+def limit(text: str, expression: Expr) -> Limit:
+    """The side of a comparison that is the same for many rows, as a function of an answer (if any) and of scalars.
+
+    >>> from operators.expr import Apply, Col
+    >>> of = limit("", Apply("*", int.__mul__, (Col(0), Col(1)), "*")); of((3, 4)), of((3, None))
+    (12, None)
+    """
+    source = Source()
+    source.values |= {"RuleFailure": RuleFailure, "text": text}
+    source.line(0, "def limit(t):")
+    source.line(1, "if None in t: return None")
+    source.line(1, f"try: return {source.expression(expression, _column)}")
+    source.line(1, "except Exception as e: raise RuleFailure(text, t, e) from e")
+    return source.compile("limit")  # type: ignore[no-any-return]
+
+
 def number(expression: Expr) -> Callable[..., Any]:
     """An expression as a function of its row's columns, given one by one.
 
@@ -139,10 +184,10 @@ def number(expression: Expr) -> Callable[..., Any]:
     return source.compile("compute")  # type: ignore[no-any-return]
 
 
-def _start(where: Sequence[Expr]) -> Source:
+def _start(where: Sequence[Expr], first: str = "get = out.get") -> Source:
     source = Source()
     source.line(0, "def gather(batch, out):")
-    source.line(1, "get = out.get")
+    source.line(1, first)
     source.line(1, "for t, a in batch:")
     for condition in where:
         source.line(2, f"if not {source.expression(condition, _column)}: continue")

@@ -10,6 +10,7 @@ the arguments of aggregates that are not linear. `flush()` gives the heads that 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import add, sub
 from typing import Any, Protocol
 
 from operators.errors import RuleFailure
@@ -60,23 +61,21 @@ class Results:
         self.text = text
         self._width = width
         self._measures = measures
-        self._layout = layout
+        self._tell = measures.telling(width, layout)
         self._groups: dict[Tuple, _Group] = {}
         self._touched: dict[Tuple, _Group] = {}
         self._apart = bool(measures.apart)
 
     def change(self, key: Tuple, vector: Vector, sign: int) -> None:
-        g = self.group(key)
+        apart = self._apart
+        g = key[: self._width] if apart else key
         group = self._groups.get(g)
         if group is None:
-            states = self._measures.states() if self._apart else None
+            states = self._measures.states() if apart else None
             group = self._groups[g] = _Group(self._measures.width, states)
         self._touched[g] = group
-        if sign > 0:
-            group.vector = [a + b for a, b in zip(group.vector, vector, strict=True)]
-        else:
-            group.vector = [a - b for a, b in zip(group.vector, vector, strict=True)]
-        if self._apart:
+        group.vector = list(map(add if sign > 0 else sub, group.vector, vector))
+        if apart:
             for state, value in zip(group.states, key[self._width :], strict=True):
                 state.add(value, sign * vector[0])
 
@@ -87,7 +86,8 @@ class Results:
     def flush(self) -> tuple[list[Tuple], list[Tuple]]:
         gone: list[Tuple] = []
         new: list[Tuple] = []
-        for g, group in self._touched.items():
+        touched = self._touched
+        for g, group in touched.items():
             old = group.head
             head = None
             if group.vector[0]:
@@ -100,15 +100,14 @@ class Results:
                     gone.append(old)
                 if head is not None:
                     new.append(head)
-        self._touched.clear()
+        touched.clear()
         return gone, new
 
     def _head(self, g: Tuple, group: _Group) -> Tuple:
         try:
-            entries = (*g, *self._measures.results(group.vector, group.states))
+            return self._tell(g, group.vector, group.states)
         except Exception as e:
             raise RuleFailure(self.text, g, e) from e
-        return tuple([entries[i] for i in self._layout])
 
     def shown(self) -> dict[Tuple, list[int]]:
         """The sums of what qualifies, group by group."""

@@ -12,11 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from operators.expr import Expr
-from operators.monoids import Count, Linear, Monoid, Sum
-from operators.source import HIGHEST, LOWEST
+from operators.monoids import Linear, Monoid
+from operators.source import Source, tuple_text
 from operators.sums import Factor
 
-__all__ = ["Measures"]
+__all__ = ["Measures", "Telling"]
+
+Telling = Callable[[tuple[Any, ...], Sequence[int], Sequence[Monoid] | None], tuple[Any, ...]]
+"""`(columns of the group, sum of vectors, states of the aggregates that are not linear) -> head`"""
 
 SAMPLES: dict[str, tuple[Any, ...]] = {
     "number": (0, 1, 3),
@@ -36,64 +39,54 @@ class Measures:
     >>> from operators.expr import Col
     >>> from operators.monoids import Avg, Count, Sum
     >>> m = Measures([(Count, None, "any"), (Sum, Col(0), "number"), (Avg, Col(0), "float")])
-    >>> m.width, m.results([2, 7, 3 << 128, 0], None)
-    (4, [2, 7, 1.5])
+    >>> m.width, m.telling(1, (1, 0, 2, 3))(("a",), [2, 7, 3 << 128, 0], None)
+    (4, (2, 'a', 7, 1.5))
     """
 
     def __init__(self, aggregates: Sequence[tuple[Callable[[], Monoid], Expr | None, str]]) -> None:
         self.entries: list[Factor] = []
         self.apart: list[Expr | None] = []
-        self._plan: list[tuple[Callable[[], Monoid], list[int], list[tuple[int, int]]] | None] = []
+        self._plan: list[tuple[Linear, list[str]] | None] = []  # of each entry of a state, the text
         self._makes: list[Callable[[], Monoid]] = []
-        self._quick: list[int | None] = []  # where a count, or a sum of ints, stands in the vector as it is
         for make, argument, kind in aggregates:
             state = make()
             if not isinstance(state, Linear):
                 self.apart.append(argument)
                 self._makes.append(make)
                 self._plan.append(None)
-                self._quick.append(None)
                 continue
             samples = [state.lift(v) for v in SAMPLES.get(kind, SAMPLES["any"])]
-            places = []
+            texts = []
             for i, first in enumerate(samples[0]):
-                if any(sample[i] != first for sample in samples):
-                    places.append((i, 1 + len(self.entries)))
+                if all(sample[i] == first for sample in samples):
+                    texts.append("0" if not first else "s0" if first == 1 else f"({first} * s0)")
+                else:
+                    texts.append(f"s{1 + len(self.entries)}")
                     assert argument is not None
                     plain = kind in ("number", "unsigned") and all(
                         sample[i] == v for sample, v in zip(samples, SAMPLES[kind], strict=True)
                     )
                     self.entries.append(Factor(argument) if plain else Factor(argument, state.lift, i))
-            self._plan.append((make, list(samples[0]), places))
-            ints = len(places) == 1 and self.entries[-1].lift is None and type(state) is Sum
-            self._quick.append(0 if type(state) is Count else places[0][1] if ints else None)
-        self._sole = self._quick[0] if len(self._quick) == 1 else None  # most heads have one aggregate
+            self._plan.append((state, texts))
         self.width = 1 + len(self.entries)
 
     def states(self) -> list[Monoid]:
         """Empty states of the aggregates that are not linear."""
         return [make() for make in self._makes]
 
-    def results(self, vector: Sequence[int], states: Sequence[Monoid] | None) -> list[Any]:
-        """The values of all aggregates, from a sum of vectors and the states of those that are not linear."""
-        sole = self._sole
-        if sole is not None and LOWEST <= vector[sole] <= HIGHEST:
-            return [vector[sole]]
-        found = []
-        others = iter(states or ())
-        for plan, quick in zip(self._plan, self._quick, strict=True):
+    def telling(self, group: int, layout: Sequence[int]) -> Telling:
+        """The head of a group, written out: `layout` says which of its columns, or of the aggregates, comes where."""
+        source = Source()
+        values = [f"g[{i}]" for i in range(group)]
+        others = 0
+        for plan in self._plan:
             if plan is None:
-                found.append(next(others).result())
-                continue
-            if quick is not None and LOWEST <= vector[quick] <= HIGHEST:
-                found.append(vector[quick])
-                continue
-            make, constants, places = plan
-            count = vector[0]
-            full = [count * c for c in constants]
-            for i, j in places:
-                full[i] = vector[j]
-            state: Any = make()
-            state.absorb(tuple(full), 1)
-            found.append(state.result())
-        return found
+                values.append(f"m[{others}].result()")
+                others += 1
+            else:
+                state, texts = plan
+                values.append(state.spelt(source, texts))
+        source.line(0, "def tell(g, v, m):")
+        source.line(1, f"{tuple_text([f's{i}' for i in range(self.width)])} = v")
+        source.line(1, f"return {tuple_text([values[i] for i in layout])}")
+        return source.compile("tell")  # type: ignore[no-any-return]

@@ -10,11 +10,12 @@ from typing import Any, Protocol
 from operators.errors import RuleFailure
 from operators.nested.answers import Answers
 from operators.nested.cuts import BOTTOM, NOTHING, TOP, Cut, Range, passing
+from operators.nested.gather import Limit
 from operators.nested.outer import Outer
 from operators.nested.running import Running, Sums
 from operators.source import HIGHEST
 
-__all__ = ["AtSum", "AtThreshold", "Lifted", "Ranges", "Threshold"]
+__all__ = ["COMPARE", "AtSum", "AtThreshold", "Lifted", "Ranges"]
 
 Tuple = tuple[Any, ...]
 
@@ -27,33 +28,14 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-class Threshold:
-    """The side of a comparison that is the same for many rows: a function of an answer (if any) and of scalars.
-
-    If one of them has no value there is no threshold, and nothing qualifies.
-    """
-
-    def __init__(self, text: str, compute: Callable[..., Any]) -> None:
-        self._text = text
-        self._compute = compute
-
-    def __call__(self, *values: Any) -> Any:
-        if None in values:
-            return None
-        try:
-            return self._compute(*values)
-        except Exception as e:
-            raise RuleFailure(self._text, values, e) from e
-
-
 class Ranges(Protocol):
     """What decides, for the outer rows of one value of the equality, which qualify."""
 
     def receive(self, rows: Any) -> None:
         """Inner rows came or went."""
 
-    def settle(self, touched: dict[Any, Any]) -> None:
-        """Take the rows over, and add the values for which the range may be another now."""
+    def settle(self) -> dict[Any, Any]:
+        """Take the rows over; the values for which the range may be another now."""
 
     def apply(self, e: Any, scalars: Tuple, outer: Outer) -> None:
         """Tell the outer rows of a value which of them qualify."""
@@ -73,7 +55,7 @@ class AtThreshold:
     Without `answers` the threshold is made of scalars alone.
     """
 
-    def __init__(self, op: str, threshold: Threshold, answers: Answers | None) -> None:
+    def __init__(self, op: str, threshold: Limit, answers: Answers | None) -> None:
         self._op = op
         self._threshold = threshold
         self._answers = answers
@@ -82,12 +64,11 @@ class AtThreshold:
         assert self._answers is not None
         self._answers.receive(rows)
 
-    def settle(self, touched: dict[Any, Any]) -> None:
-        if self._answers is not None:
-            touched.update(self._answers.settle())
+    def settle(self) -> dict[Any, Any]:
+        return {} if self._answers is None else self._answers.settle()
 
     def _value(self, e: Any, scalars: Tuple) -> Any:
-        return self._threshold(*scalars) if self._answers is None else self._threshold(self._answers.of(e), *scalars)
+        return self._threshold(scalars if self._answers is None else (self._answers.of(e), *scalars))
 
     def apply(self, e: Any, scalars: Tuple, outer: Outer) -> None:
         outer.show(passing(self._op, self._value(e, scalars)))
@@ -121,7 +102,7 @@ class AtSum:
     zero tell no two keys apart by their sums, but by themselves. With negative values every key is tried, in O(n).
     """
 
-    def __init__(self, text: str, op: str, threshold: Threshold, sums: Sums, lifted: Lifted | None = None) -> None:
+    def __init__(self, text: str, op: str, threshold: Limit, sums: Sums, lifted: Lifted | None = None) -> None:
         self._text = text
         self._op = op
         self._threshold = threshold
@@ -130,11 +111,11 @@ class AtSum:
         self._grows = (lifted is not None and lifted.falls) == sums.from_above
         self._plain = sums.plain and lifted is None
         self._side = 0 if sums.inclusive else 1
+        self._inclusive = op == ">="
         self._upwards = self._plain and op in (">", ">=")  # the common case: keys pass from where the sum itself does
         self.receive = sums.receive
-
-    def settle(self, touched: dict[Any, Any]) -> None:
-        touched.update(self._sums.settle())
+        self.settle = sums.settle
+        self._running = sums.of
 
     def _value(self, below: int, total: int) -> Any:
         """What is compared, where the inner rows below come to so much."""
@@ -142,11 +123,11 @@ class AtSum:
         return summed if self._lifted is None else self._lifted(summed)
 
     def apply(self, e: Any, scalars: Tuple, outer: Outer) -> None:
-        threshold = self._threshold(*scalars)
+        threshold = self._threshold(scalars)
         if threshold is None:
             outer.show(NOTHING)
             return
-        running = self._sums.of(e)
+        running = self._running(e)
         if not running.negatives:
             total = running.total
             try:
@@ -154,7 +135,7 @@ class AtSum:
                 if not self._plain or total > HIGHEST:
                     self._value(0 if self._sums.from_above else total, total)
                 if self._upwards:
-                    outer.show((running.cut_above(threshold, self._op == ">=", self._side), TOP))
+                    outer.show((running.cut_above(threshold, self._inclusive, self._side), TOP))
                 else:
                     outer.show(self._range(running, threshold))
                 return
@@ -197,7 +178,7 @@ class AtSum:
             raise RuleFailure(self._text, None, error) from error
 
     def qualifies(self, e: Any, key: Any, scalars: Tuple) -> bool:
-        threshold = self._threshold(*scalars)
+        threshold = self._threshold(scalars)
         return threshold is not None and bool(self._tried(e, [key], threshold))
 
     def size(self) -> int:

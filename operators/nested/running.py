@@ -13,7 +13,9 @@ from operators.indexes import RPAITree
 from operators.nested.cuts import BOTTOM, TOP, Cut
 from operators.source import HIGHEST, LOWEST, overflow
 
-__all__ = ["Flat", "Running", "Sums"]
+__all__ = ["FEW", "Flat", "Running", "Sums"]
+
+FEW = 8  # changes that are made one by one rather than put together first
 
 
 class Running:
@@ -27,39 +29,43 @@ class Running:
     ([10, 30], [10], (0, 5, 0))
     """
 
-    __slots__ = ("_passed", "negatives", "tree")
+    __slots__ = ("_before", "_cut", "_upto", "negatives", "total", "tree")
 
     def __init__(self) -> None:
         self.tree = RPAITree()
+        self.total = 0
         self.negatives = 0
-        self._passed: tuple[Any, int, int] | None = None  # a key, the sum before it, the sum up to and with it
+        self._cut: Cut | None = None  # where it passed
+        self._before = self._upto = 0  # the sum before the key of that cut, and up to and with it
 
     def load(self, entries: list[tuple[Any, int, int]]) -> None:
         """Add to the sums: (key, sum, number of negative ones) each. O(log n) an entry, or O(n log n) for many."""
         tree = self.tree
         if len(entries) > 64 and len(entries) > len(tree) // 4:
             self.tree = RPAITree.from_items([*tree.items(), *((k, v) for k, v, _ in entries)])
+            self.total = self.tree.total
             self.negatives += sum(n for _, _, n in entries)
-            self._passed = None
+            self._cut = None
             return
         for k, v, n in entries:
-            tree.add(k, v)
-            self.negatives += n
-            if self._passed is not None:
-                key, before, upto = self._passed
-                if k < key:
-                    self._passed = key, before + v, upto + v
-                elif k == key:
-                    self._passed = key, before, upto + v
+            self.add(k, v, n)
+
+    def add(self, k: Any, v: int, negatives: int) -> None:
+        """Add to the sum at a key. O(log n)"""
+        self.tree.add(k, v)
+        self.total += v
+        if negatives:
+            self.negatives += negatives
+        cut = self._cut
+        if cut is not None and k <= cut[1]:
+            self._upto += v
+            if k != cut[1]:
+                self._before += v
 
     def each(self, keys: Iterable[Any], inclusive: bool) -> list[int]:
         """The sums up to many keys. O(n + keys · log n)"""
         entries = list(self.tree.items())
         return _upto([k for k, _ in entries], [v for _, v in entries], keys, inclusive)
-
-    @property
-    def total(self) -> int:
-        return self.tree.total  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
         return len(self.tree)
@@ -84,28 +90,31 @@ class Running:
         """
         if limit <= 0 if inclusive else limit < 0:
             return BOTTOM
-        if self._passed is not None:
-            key, before, upto = self._passed
-            if before < limit <= upto if inclusive else before <= limit < upto:
-                return 0, key, side
+        cut = self._cut
+        if cut is not None and cut[2] == side:
+            before, upto = self._before, self._upto
+            if (before < limit <= upto) if inclusive else (before <= limit < upto):
+                return cut
         key, before = self.tree.first_above(limit, inclusive)
         if key is None:
-            self._passed = None
+            self._cut = None
             return TOP
-        self._passed = key, before, before + self.tree.get(key)
-        return 0, key, side
+        self._cut = cut = (0, key, side)
+        self._before, self._upto = before, before + self.tree.get(key)
+        return cut
 
     @property
     def empty(self) -> bool:
-        tree = self.tree
-        return not (tree.total or self.negatives or len(tree))
+        return not (self.total or self.negatives or len(self.tree))
 
     def check(self) -> None:
         self.tree.check()
         assert self.negatives >= 0, "fewer than no negative values"
-        if self._passed is not None:
-            key, *sums = self._passed
-            assert sums == [self.tree.get_sum_below(key), self.tree.get_sum(key)], "a remembered sum is wrong"
+        assert self.total == self.tree.total, "the total is wrong"
+        if self._cut is not None:
+            _, key, _ = self._cut
+            sums = self._before, self._upto
+            assert sums == (self.tree.get_sum_below(key), self.tree.get_sum(key)), "a remembered sum is wrong"
 
 
 class Flat:
@@ -132,19 +141,25 @@ class Flat:
                 sums[k] = sums.get(k, 0) + v
             self._keys = sorted(k for k, v in sums.items() if v)
             self._values = [sums[k] for k in self._keys]
+            self.total = sum(self._values)
         else:
-            for k, v, _ in entries:
-                if not v:
-                    continue
-                i = bisect_left(keys, k)
-                if i == len(keys) or keys[i] != k:
-                    keys.insert(i, k)
-                    values.insert(i, v)
-                elif values[i] + v:
-                    values[i] += v
-                else:
-                    del keys[i], values[i]
-        self.total = sum(self._values)
+            for k, v, n in entries:
+                self.add(k, v, n)
+
+    def add(self, k: Any, v: int, negatives: int) -> None:
+        """Add to the sum at a key."""
+        if not v:
+            return
+        keys, values = self._keys, self._values
+        self.total += v
+        i = bisect_left(keys, k)
+        if i == len(keys) or keys[i] != k:
+            keys.insert(i, k)
+            values.insert(i, v)
+        elif values[i] + v:
+            values[i] += v
+        else:
+            del keys[i], values[i]
 
     def each(self, keys: Iterable[Any], inclusive: bool) -> list[int]:
         """The sums up to many keys. O(n + keys · log n)"""
@@ -159,6 +174,7 @@ class Flat:
 
     def check(self) -> None:
         assert self._keys == sorted(set(self._keys)) and all(self._values), "keys do not ascend, or a sum of nothing"
+        assert self.total == sum(self._values), "the total is wrong"
 
 
 def _upto(there: list[Any], values: list[int], keys: Iterable[Any], inclusive: bool) -> list[int]:
@@ -190,20 +206,26 @@ class Sums:
         """All rows are in: take them over. The equal values whose sums have changed."""
         changes: dict[Any, Any] = {}
         pending, sums = self._pending, self._running
+        few = len(pending) <= FEW
         for (e, key), (value, negatives) in pending.items():
-            if value or negatives:
-                entries = changes.get(e)
-                if entries is None:
-                    changes[e] = [(key, value, negatives)]
-                else:
-                    entries.append((key, value, negatives))
-        pending.clear()
-        for e, entries in changes.items():
+            if not (value or negatives):
+                continue
             running = sums.get(e)
             if running is None:
                 running = sums[e] = self._make()
-            running.load(entries)
-            if running.empty:
+            if few:
+                changes[e] = None
+                running.add(key, value, negatives)
+            elif e in changes:
+                changes[e].append((key, value, negatives))
+            else:
+                changes[e] = [(key, value, negatives)]
+        pending.clear()
+        for e, entries in changes.items():
+            running = sums[e]
+            if entries is not None:
+                running.load(entries)
+            if not running.total and running.empty:
                 del sums[e]
         return changes
 

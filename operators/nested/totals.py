@@ -36,17 +36,17 @@ class Totals:
         self._group: Tuple = ()
         self._shown: Vector = (0,) * width
         self._within: Range = NOTHING
-        self._since: Vector | None = (0,) * width  # what came into the range since it was shown; None: not known
+        self._since: Vector | None = ()  # what came into the range since it was shown, if anything; None: not known
 
     def add(self, key: Any, group: Tuple, vector: Vector) -> None:
         self._group = group
         tree, since = self._tree, self._since
         if tree is not None:
-            tree.add(key, tuple(vector))
+            tree.add(key, vector)
             if since is not None:
                 low, high = self._within
                 if low <= (0, key, 0) < high:
-                    self._since = tuple(map(add, since, vector))
+                    self._since = tuple(map(add, since, vector)) if since else vector
             return
         self._since = None
         few = self._few
@@ -77,22 +77,24 @@ class Totals:
         self._few.clear()
 
     def show(self, within: Range) -> None:
-        low, high = within
         since = self._since
         if since is not None and within == self._within:
-            if not any(since):
-                return
-            now: Vector = tuple(map(add, self._shown, since))
-        elif self._tree is None:
+            if since:
+                self._since = ()
+                self._shown = tuple(map(add, self._shown, since))
+                self._heads.change(self._group, since, 1)
+            return
+        low, high = within
+        if self._tree is None:
             found = [v for k, v in self._few.items() if low <= (0, k, 0) < high]
-            now = tuple(map(sum, zip(*found, strict=True))) if found else (0,) * self._width
+            now: Vector = tuple(map(sum, zip(*found, strict=True))) if found else (0,) * self._width
         elif low >= high:
             now = self._tree.zero
         else:
             now = self._below(high)
             if low != BOTTOM:
                 now = tuple(map(sub, now, self._below(low)))
-        self._within, self._since = within, (0,) * self._width
+        self._within, self._since = within, ()
         self._publish(now)
 
     def _below(self, cut: Cut) -> Vector:
