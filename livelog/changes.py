@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from livelog.io.values import format_row
@@ -69,7 +69,7 @@ class ChangeLog(Mapping[str, Changes]):
 
     __slots__ = ("_asked", "_sides", "_views")
 
-    def __init__(self, views: tuple[str, ...], changes: Mapping[str, tuple[list[Tuple], list[Tuple]]]) -> None:
+    def __init__(self, views: tuple[str, ...], changes: Mapping[str, Iterable[list[Tuple]]]) -> None:
         self._views = views
         self._sides = changes
         self._asked: dict[str, Changes] = {}  # made when somebody asks: most programs have views that few look at

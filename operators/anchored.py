@@ -2,7 +2,8 @@
 
 The anchor keeps the cells of these groups (`operators.cells`) in place of their columns, and adds to them directly. The
 other side keeps sums alone. Both are found under their lineage key with one look: a *junction* has `cells`, those of
-the anchor with their vectors, or None, and the sums of the other side, `v0`, `v1` and so on.
+the anchor with their vectors, or None, and the sums of the other side, `v0`, `v1` and so on. Where the vectors are
+counts, `odd` says how many of them are not 1.
 """
 
 from __future__ import annotations
@@ -116,6 +117,8 @@ class Anchored:
         uses: dict[Any, int] = {}
         for junction in self._junctions.values():
             assert junction.cells or (junction.cells is None and junction.v0), "an empty lineage key is kept"
+            odd = sum(vector != 1 for vector in (junction.cells or {}).values() if not isinstance(vector, list))
+            assert junction.odd == odd, "counts that are not 1 are miscounted"
             for cell in junction.cells or ():
                 uses[cell] = uses.get(cell, 0) + 1
         cells = self._cells.rows.values()

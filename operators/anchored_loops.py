@@ -32,10 +32,10 @@ def junction_class(width: int) -> type:
     sums = _sums(width)
     source = Source()
     source.line(0, "class Junction:")
-    source.line(1, f"__slots__ = {['cells', *sums]!r}")
+    source.line(1, f"__slots__ = {['cells', 'odd', *sums]!r}")
     source.line(1, "def __init__(self):")
     source.line(2, "self.cells = None")
-    source.line(2, f"{' = '.join(f'self.{name}' for name in sums)} = 0")
+    source.line(2, f"self.odd = {' = '.join(f'self.{name}' for name in sums)} = 0")
     return source.compile("Junction")  # type: ignore[no-any-return]
 
 
@@ -96,15 +96,22 @@ def _file(source: Source, own: Sequence[str], theirs: Sequence[str]) -> None:
     source.line(2, "if bucket is None:")
     source.line(3, f"j.cells = {{cell: {vector}}}")
     source.line(3, "cell.uses += 1")
+    if bare and vector != "1":
+        source.line(3, f"if {vector} != 1: j.odd += 1")
     source.line(2, "else:")
     source.line(3, "v = bucket.get(cell)")
     source.line(3, "if v is None:")
     source.line(4, f"bucket[cell] = {vector}")
     source.line(4, "cell.uses += 1")
+    if bare and vector != "1":
+        source.line(4, f"if {vector} != 1: j.odd += 1")
     source.line(3, "else:")
     if bare:
+        source.line(4, "if v != 1: j.odd -= 1")
         source.line(4, f"v += {vector}")
-        source.line(4, "if v: bucket[cell] = v")
+        source.line(4, "if v:")
+        source.line(5, "bucket[cell] = v")
+        source.line(5, "if v != 1: j.odd += 1")
     else:
         for i, amount in enumerate(own):
             source.line(4, f"v[{i}] += {amount}")
@@ -124,7 +131,7 @@ def meeting(anchor: int, forms: Forms, products: Sequence[Product]) -> Callable[
     they contribute to the cells under the same key.
 
     Most changes have some zero in them (a row takes the place of another, and the count stays), and most rows of the
-    anchor are there once: only what is in them is added, and only what must be is multiplied.
+    anchor are there once: only what is in them is added, and nothing is multiplied where no row is `odd`.
     """
     width = len(forms[1 - anchor].factors)
     changed = ["d"] if width == 1 else [f"d{i}" for i in range(width)]
@@ -139,16 +146,19 @@ def meeting(anchor: int, forms: Forms, products: Sequence[Product]) -> Callable[
     source = Source()
 
     def loop(depth: int, entries: Sequence[int]) -> None:
-        source.line(depth, "for cell, lv in met.items():")
-        touching(source, depth + 1)
-        lines = [[f"cell.{names[k]} += {way[k]}" for k in entries] for way in (once, amounts)]
         if bare:
-            source.line(depth + 1, "if lv == 1:")
-            for line in lines[0]:
-                source.line(depth + 2, line)
-            source.line(depth + 1, "else:")
-        for line in lines[1]:
-            source.line(depth + 1 + bare, line)
+            source.line(depth, "if not j.odd:")
+            source.line(depth + 1, "for cell in met:")
+            add(depth + 2, entries, once)
+            source.line(depth, "else:")
+            depth += 1
+        source.line(depth, "for cell, lv in met.items():")
+        add(depth + 1, entries, amounts)
+
+    def add(depth: int, entries: Sequence[int], way: Sequence[str]) -> None:
+        touching(source, depth)
+        for k in entries:
+            source.line(depth, f"cell.{names[k]} += {way[k]}")
 
     names = sum_names(len(products))
     source.line(0, "def meet(changes, table, join, touch):")
@@ -159,7 +169,7 @@ def meeting(anchor: int, forms: Forms, products: Sequence[Product]) -> Callable[
     source.line(2, "j = known(key)")
     source.line(2, "if j is None: j = table[key] = join()")
     for name, amount in zip(sums, changed, strict=True):
-        source.line(2, f"{name} += {amount}")
+        source.line(2, f"if {amount}: {name} += {amount}")
     source.line(2, "met = j.cells")
     source.line(2, "if met is None:")
     source.line(3, f"if not ({' or '.join(sums)}): del table[key]")

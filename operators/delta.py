@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from operators.columns import Columns
@@ -50,6 +50,14 @@ class Delta:
             return [(t, 1) for t in gained]
         return [(t, -1) for t in lost] + [(t, 1) for t in gained]
 
+    def __iter__(self) -> Iterator[list[Tuple]]:
+        """What came, and what went: as the pair of lists that a change is elsewhere."""
+        yield self.gained
+        yield self.lost
+
+    def __len__(self) -> int:
+        return len(self.gained) + len(self.lost)
+
     def __bool__(self) -> bool:
         return bool(self.gained or self.lost)
 
@@ -79,6 +87,9 @@ class Loaded(Delta):
     @property
     def weights(self) -> list[tuple[Tuple, int]] | None:  # type: ignore[override]
         return list(self._rows.items()) if self._weighted else None
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
     def __bool__(self) -> bool:
         return bool(self._rows)

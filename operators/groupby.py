@@ -72,7 +72,8 @@ class GroupBy(Collection[Tuple]):
         self._states = len(states)
         self._told = 0
         self._form = _Form(group, tuple(aggregates), tuple(layout), tuple(sums), width)
-        self.group_of = key_of([layout.index(k) for k in range(group)])  # by which a head's cell is found
+        self.key = tuple(layout.index(k) for k in range(group))  # the columns of a head by which its cell is found
+        self.group_of = key_of(self.key)
         self._update = _updating(group, states, width)
         self._flush = _flushing(self._form)
         self.since: list[tuple[list[Tuple], list[Tuple]]] | None = None

@@ -29,7 +29,8 @@ The purposes differ in what happens to the head:
 - `heads`: just the heads, to follow a death forward;
 - `there`: just the heads that are known;
 - `weights`: counting: the head's weight changes by the product of the weights;
-- `gained`, `lost`: the same where all tuples of the batch have the weight 1, or -1.
+- `gained`, `lost`: the same where all tuples of the batch have the weight 1, or -1. Heads of that weight, which most
+  are, are told to `sent`.
 
 `operators.finders` has the loops backwards.
 """
@@ -142,9 +143,12 @@ _BODIES = {
     "heads": ["out.append(h)"],
     "there": ["if h in known or h in sent: out.append(h)"],
     "weights": ["out[h] = out.get(h, 0) + {product}"],
-    "gained": ["out[h] = out.get(h, 0) + {weight}"],
-    "lost": ["out[h] = out.get(h, 0) - {weight}"],
+    "gained": ["if b == 1: sent(h)", "else: out[h] = out.get(h, 0) + b"],
+    "lost": ["if b == 1: sent(h)", "else: out[h] = out.get(h, 0) - b"],
 }
+
+
+_ONCE = ["sent(h)"]  # for `gained` and `lost`, where nobody else has another weight
 
 
 _BARE = ("heads", "there", "gained", "lost")  # purposes for batches of bare tuples
@@ -157,14 +161,20 @@ _SEEN = ("seen", "routed")  # purposes that look before they make a head
 
 
 def forward(
-    shape: Shape, side: str, purpose: str, annotated: bool = True, route: tuple[int, ...] = ()
+    shape: Shape,
+    side: str,
+    purpose: str,
+    annotated: bool = True,
+    route: tuple[int, ...] = (),
+    cells: bool = False,
 ) -> Callable[..., None]:
     """The kernel for a batch that arrives on `side` (`left` or `right`) of a join.
 
     Its parameters: `(batch, find, rows, known, sent, out)`; `find` is the `get` of the other side's index
     buckets and `rows` the other side's table. A batch holds pairs (tuple, annotation or weight), except for
     `heads`, `there`, `gained` and `lost`, where it holds tuples. Where nothing is `annotated`, a new head gets 0.
-    `route` are the columns of the head that tell its owner, for `routed`.
+    `route` are the columns of the head that tell its owner, for `routed`. When counting, the other side may be `cells`
+    of groups (`operators.shared`): `find` gives the cell with the one partner, unless `known` has the partner itself.
 
     >>> shape = Shape(2, (1,), 2, (0,), (), (Col(0), Col(3)))       # h(x, y) :- l(x, z), r(z, y).
     >>> kernel, out = forward(shape, "right", "heads"), []
@@ -194,13 +204,25 @@ def forward(
     source.line(0, "def kernel(batch, find, rows, known, sent, out):")
     if purpose == "routed":
         source.line(1, "sent, owners, here, heads, pairs = sent")
-    source.line(1, "for t in batch:" if purpose in _BARE else "for t, a in batch:")
-    for c in sorted(used):
-        source.line(2, f"d{c} = t[{c}]")
+    if purpose in ("gained", "lost") and len(used) == count > 1:
+        source.line(1, f"for {', '.join(f'd{c}' for c in range(count))} in batch:")
+    else:
+        source.line(1, "for t in batch:" if purpose in _BARE else "for t, a in batch:")
+        for c in sorted(used):
+            source.line(2, f"d{c} = t[{c}]")
     for w in early:
         source.line(2, f"if not {source.expression(w, column)}: continue")
-    source.line(2, f"bucket = find({key_text([f'd{c}' for c in own_key])})")
-    source.line(2, "if bucket is None: continue")
+    key = key_text([f"d{c}" for c in own_key])
+    if cells:
+        source.line(2, f"k = {key}")
+        source.line(2, "if k in known: u = known[k]")
+        source.line(2, "else:")
+        source.line(3, "u = find(k)")
+        source.line(3, "if u is not None: u = u.head")
+        source.line(2, "if u is None: continue")
+    else:
+        source.line(2, f"bucket = find({key})")
+        source.line(2, "if bucket is None: continue")
     if purpose in _SEEN:
         carried = shape.carried(side)
         assert carried is not None
@@ -208,20 +230,22 @@ def forward(
         key = key_text([source.expression(shape.outputs[i], column) for i in carried])
         source.line(2, f"seen = sent.get({key})")
         source.line(2, f"if seen is None: seen = sent[{key}] = set()")
-    source.line(2, "for u, b in bucket.items():" if purpose in _COUNTED else "for u in bucket:")
+    depth = 2
+    if not cells:
+        source.line(2, "for u, b in bucket.items():" if purpose in _COUNTED else "for u in bucket:")
+        depth = 3
     for w in late:
-        source.line(3, f"if not {source.expression(w, column)}: continue")
+        source.line(depth, f"if not {source.expression(w, column)}: continue")
     if purpose in _SEEN:
         source.line(3, f"k = {key_text([source.expression(e, column) for e in rest])}")
         source.line(3, "if k in seen: continue")
         source.line(3, "seen.add(k)")
-    source.line(3, f"h = {tuple_text([source.expression(e, column) for e in shape.outputs])}")
+    source.line(depth, f"h = {tuple_text([source.expression(e, column) for e in shape.outputs])}")
     left, right = ("a", "rows[u]") if here_left else ("rows[u]", "a")
-    slots = shape.slots(left, right, "a * b", column, annotated)
-    slots["weight"] = "b"
+    slots = shape.slots(left, right, "a" if cells else "a * b", column, annotated)
     slots["route"] = key_text([f"h[{c}]" for c in route])
-    for text in _BODIES[purpose]:
-        source.line(3, text.format(**slots))
+    for text in _ONCE if cells and purpose in ("gained", "lost") else _BODIES[purpose]:
+        source.line(depth, text.format(**slots))
     return source.compile("kernel")  # type: ignore[no-any-return]
 
 
@@ -245,8 +269,7 @@ def mapper(shape: Shape, purpose: str, annotated: bool = True) -> Callable[..., 
     source.line(2, f"h = {tuple_text([source.expression(e, column) for e in shape.outputs])}")
     # one parent stands twice, so that every pair has the same form
     slots = shape.slots("a", "a", "a", column, annotated)
-    slots["weight"] = "1"
-    for text in _BODIES[purpose]:
+    for text in _ONCE if purpose in ("gained", "lost") else _BODIES[purpose]:
         source.line(2, text.format(**slots))
     return source.compile("kernel")  # type: ignore[no-any-return]
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from operators.columns import column_sums
 from operators.delta import Delta
+from operators.exact import FACTOR, coarse
 from operators.expr import Expr
 from operators.guard import guarded
 from operators.source import Source, key_text, tuple_text
@@ -28,7 +29,7 @@ class Factor:
     """One entry of a vector: what a row adds to it, for each unit of its weight.
 
     That is an int, the `value`, or entry `entry` of what `lift` makes of it. Without a value it is 1. An `exact` value
-    is a whole number that is not checked for its range.
+    is a whole number that is not checked for its range. A float is lifted by `operators.exact.coarse`.
     """
 
     value: Expr | None = None
@@ -110,13 +111,24 @@ def amounts(
             if name is None:
                 name = lifted[factor.lift, factor.value] = f"lifted_{len(lifted)}"
                 value = source.expression(factor.value, column, factor.exact)
-                source.line(2, f"{name} = {source.name(factor.lift, 'f')}({value})")
-            amount = f"{name}[{factor.entry}]"
+                if factor.lift is coarse:
+                    _scaling(source, name, value)
+                else:
+                    source.line(2, f"{name} = {source.name(factor.lift, 'f')}({value})")
+            amount = f"{name}_{factor.entry}" if factor.lift is coarse else f"{name}[{factor.entry}]"
         if mode == "weighted":
             amount = "w" if factor.value is None else f"w * {amount}"
         initial.append(f"-{amount}" if mode == "lost" else amount)
         later.append(f"{'-' if mode == 'lost' else '+'}= {amount}")
     return initial, later
+
+
+def _scaling(source: Source, name: str, value: str) -> None:
+    """The lines of `operators.exact.coarse`, without a call for nearly all floats."""
+    scale, otherwise = source.name(FACTOR, "k"), source.name(coarse, "f")
+    source.line(2, f"scaled = {value} * {scale}")
+    source.line(2, f"if scaled.is_integer(): {name}_0 = int(scaled); {name}_1 = 0")
+    source.line(2, f"else: {name}_0, {name}_1 = {otherwise}({value})")
 
 
 class Summing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import repeat
 from typing import Any
 
 from operators.delta import Delta
@@ -77,32 +78,39 @@ def _adding(columns: tuple[int, ...], weight: str) -> Callable[[Iterable[Any], d
     source.line(1, "for t, w in batch:" if weight == "w" else "for t in batch:")
     source.line(2, f"k = {key_text([f't[{c}]' for c in columns])}")
     source.line(2, "bucket = find(k)")
-    source.line(2, f"if bucket is None: buckets[k] = {{t: {weight}}}")
-    source.line(2, f"elif t not in bucket: bucket[t] = {weight}")
-    source.line(2, "else:")
-    source.line(3, f"left = bucket.pop(t) + {weight}")
-    source.line(3, "if left: bucket[t] = left")
-    source.line(3, "elif not bucket: del buckets[k]")
+    source.line(2, f"if bucket is None: buckets[k] = {{t: {weight}}}; continue")
+    if weight == "1":  # nearly always the tuple is new, and one look at the bucket will do
+        source.line(2, "size = len(bucket)")
+        source.line(2, "bucket.setdefault(t, 1)")
+        source.line(2, "if len(bucket) > size: continue")
+        source.line(2, "left = bucket.pop(t) + 1")
+    else:
+        source.line(2, f"left = bucket.pop(t, 0) + {weight}")
+    source.line(2, "if left: bucket[t] = left")
+    source.line(2, "elif not bucket: del buckets[k]")
     return source.compile("add")  # type: ignore[no-any-return]
 
 
 class Counts:
     """How many derivations each tuple of a relation has, and what changes in this transaction.
 
-    `changes` are the weights that derivations add to or take from tuples, in whatever order they come; loops write
-    them there. `rows` knows of them when the transaction is over and `net` tells what has come of it.
+    Loops write down what they derive: tuples that get one derivation more into `came`, tuples that lose one into
+    `went`, and any other change of a weight into `changes`, all in whatever order they come. `rows` knows of it when
+    the transaction is over and `net` tells what has come of it.
 
     >>> c = Counts(); c.add({("a",): 2}.items()); c.net(weighted=False).gained
     [('a',)]
-    >>> c.add({("a",): -1}.items()); bool(c.net(weighted=False)), c.rows
+    >>> c.went.append(("a",)); bool(c.net(weighted=False)), c.rows
     (False, {('a',): 1})
     """
 
-    __slots__ = ("changes", "rows")
+    __slots__ = ("came", "changes", "rows", "went")
 
     def __init__(self) -> None:
         self.rows: dict[Tuple, int] = {}
         self.changes: dict[Tuple, int] = {}
+        self.came: list[Tuple] = []
+        self.went: list[Tuple] = []
 
     def add(self, changes: Iterable[tuple[Tuple, int]]) -> None:
         """Change weights. O(1) a tuple."""
@@ -110,16 +118,13 @@ class Counts:
         for t, w in changes:
             pending[t] = pending.get(t, 0) + w
 
-    def follow(self, gained: list[Tuple], lost: list[Tuple]) -> None:
-        """Tuples come, each with its only derivation, and others go: `add` in fewer steps, once a transaction.
-
-        >>> c = Counts(); c.follow([("a",), ("b",)], []); c.net(weighted=False).gained
-        [('a',), ('b',)]
-        >>> c.follow([("c",)], [("a",)]); c.net(weighted=False).lost, c.rows
-        ([('a',)], {('b',): 1, ('c',): 1})
-        """
-        self.changes.update(dict.fromkeys(lost, -1))
-        self.changes.update(dict.fromkeys(gained, 1))
+    def gathered(self) -> dict[Tuple, int]:
+        """What was written down, by tuple; it is all in `changes` then."""
+        came, went = self.came, self.went
+        self.came, self.went = [], []
+        self.add(zip(came, repeat(1)))
+        self.add(zip(went, repeat(-1)))
+        return self.changes
 
     def replace(self, gone: list[Tuple], new: list[Tuple]) -> Delta:
         """Tuples with one derivation each go and others come; that is all of the change.
@@ -135,11 +140,11 @@ class Counts:
 
     def net(self, weighted: bool) -> Delta:
         """Let the changes in: what they do to weights, or to presence."""
-        if not self.changes:
-            return Delta([], [])
+        if not self.changes and not weighted and (delta := self._swapped()) is not None:
+            return delta
         rows = self.rows
-        changes, self.changes = self.changes, {}
-        if not rows and min(changes.values()) > 0:  # all there is: a load
+        changes, self.changes = self.gathered(), {}
+        if not rows and min(changes.values(), default=0) > 0:  # all there is: a load
             rows.update(changes)
             return Delta.weighted(list(changes.items())) if weighted else Delta(list(changes), [])
         gained: list[Tuple] = []
@@ -157,7 +162,34 @@ class Counts:
                     lost.append(t)
         return Delta.weighted([(t, w) for t, w in changes.items() if w]) if weighted else Delta(gained, lost)
 
+    def _swapped(self) -> Delta | None:
+        """Let the changes in with loops in C, if all tuples that go had one derivation, and those that come are new.
+
+        >>> c = Counts(); c.came += [("a",), ("b",)]; c.net(weighted=False).gained
+        [('a',), ('b',)]
+        >>> c.came += [("c",), ("d",)]; c.went += [("a",), ("d",)]; delta = c.net(weighted=False)
+        >>> delta.gained, delta.lost, c.rows
+        ([('c',)], [('a',)], {('b',): 1, ('c',): 1})
+        """
+        rows, new, gone = self.rows, dict.fromkeys(self.came, 1), dict.fromkeys(self.went)
+        if len(new) < len(self.came) or len(gone) < len(self.went):
+            return None
+        for t in new.keys() & gone.keys():  # one derivation for another
+            del new[t], gone[t]
+        if not rows.keys().isdisjoint(new.keys()):
+            return None
+        went = list(gone)
+        counts = list(map(rows.pop, went, repeat(0)))
+        if counts.count(1) < len(counts):
+            for t, count in zip(went, counts, strict=True):
+                if count:
+                    rows[t] = count
+            return None
+        rows.update(new)
+        self.came, self.went = [], []
+        return Delta(list(new), went)
+
     def check(self) -> None:
         """Assert that weights are positive and nothing is unpublished."""
-        assert not self.changes, "a relation has unpublished changes"
+        assert not self.changes and not self.came and not self.went, "a relation has unpublished changes"
         assert all(w > 0 for w in self.rows.values()), "a tuple has a negative number of derivations"

@@ -184,10 +184,11 @@ def _factors(factors: Sequence[Factor], columns: Sequence[str]) -> tuple[Part, .
 
 _SUMS: Mapping[str, Any] = {
     "Sum": lambda x: [Part(f"sum {x}")],
+    "coarse": lambda x: [Part(f"sum {x}")],
     "Variance": lambda x: [Part(f"sum {x}"), Part(f"sum {x}^2")],
     "All": lambda x: [Part(f"how many {x} are true")],
 }
-"""By the class that lifts a value, the sums beside the count."""
+"""By the class or the function that lifts a value, the sums beside the count."""
 
 _LINEAR: Mapping[str, tuple[str, str]] = {
     "count": ("", "count"),

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from operators.exact import coarse
 from operators.expr import Apply, Col, Const, Expr, columns, shifted
 from operators.monoids import Linear, Monoid
 from operators.sums import COUNT, Factor
@@ -123,8 +124,9 @@ class Split:
                 found.append(None)
         if one is None and None in found:
             return None
+        lifted = {entry: _lift(state, kind, entry) for entry, products in enumerate(found) if products is None}
         return tuple(
-            self._terms(products) if products is not None else (self._lifted(one or 0, argument, state.lift, entry),)
+            self._terms(products) if products is not None else (self._lifted(one or 0, argument, *lifted[entry]),)
             for entry, products in enumerate(found)
         )
 
@@ -257,3 +259,13 @@ class Split:
     def _lifted(self, side: int, argument: Expr, lift: Any, entry: int) -> Term:
         number = self._number(side, argument, lift, entry)
         return (1, number, 0) if side == 0 else (1, 0, number)
+
+
+def _lift(state: Linear, kind: str, entry: int) -> tuple[Any, int]:
+    """What lifts values of a kind to an entry of a state's vector, and which of its own entries that is."""
+    if kind == "float":
+        values = [state.lift(value)[entry] for value in PROBES[kind]]
+        for own in (0, 1):
+            if values == [coarse(value)[own] for value in PROBES[kind]]:
+                return coarse, own
+    return state.lift, entry

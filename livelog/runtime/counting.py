@@ -8,7 +8,7 @@ while its count is not zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from livelog.runtime.grouping import Groups
@@ -24,6 +24,7 @@ from operators.groupby import GroupBy
 from operators.guard import guarded
 from operators.kernels import Shape, forward, mapper
 from operators.partition import Router
+from operators.shared import Shared
 from operators.zset import Counts, ZTable
 from planner.plan import (
     BROADCAST,
@@ -44,6 +45,7 @@ __all__ = ["NODES", "Counting"]
 Tuple = tuple[Any, ...]
 Weights = list[tuple[Tuple, int]]
 Send = Callable[[int, str, int, list[Any]], None]
+Table = ZTable | Shared
 
 NODES: dict[type, Callable[[Any, Plan, Links], Node]] = {
     GroupRule: Groups,
@@ -55,7 +57,7 @@ NODES: dict[type, Callable[[Any, Plan, Links], Node]] = {
 
 
 class _Mapped:
-    """A MapRule: what it makes of a batch of its input, written into a dict from heads to weights."""
+    """A MapRule: what it makes of a batch of its input, written down for the counts of its heads."""
 
     def __init__(self, rule: MapRule, plan: Plan) -> None:
         self.text = rule.text
@@ -63,38 +65,44 @@ class _Mapped:
         self._shape = Shape(arity, (), None, (), rule.where, rule.outputs)
         self._kernels: dict[str, Callable[..., None]] = {}
 
-    def run(self, delta: Delta, out: dict[Tuple, int]) -> None:
-        for purpose, batch in _batches(delta):
+    def run(self, delta: Delta, out: Counts) -> None:
+        for purpose, batch, tell in _batches(delta, out):
             kernel = self._kernels.get(purpose)
             if kernel is None:
                 kernel = self._kernels[purpose] = mapper(self._shape, purpose)
-            guarded(self.text, kernel, batch, None, None, out, bare=purpose != "weights")
+            guarded(self.text, kernel, batch, None, tell, out.changes, bare=purpose != "weights")
 
 
 class _Joined:
     """A JoinRule: its two sides and their kernels."""
 
-    def __init__(self, rule: JoinRule, plan: Plan, left: ZTable, right: ZTable) -> None:
+    def __init__(self, rule: JoinRule, plan: Plan, left: Table, right: Table) -> None:
         self.text = rule.text
         arities = [plan.relations[i.relation].arity for i in (rule.left, rule.right)]
         self._shape = Shape(arities[0], rule.left.key, arities[1], rule.right.key, rule.where, rule.outputs)
         self._kernels: dict[tuple[str, str], Callable[..., None]] = {}
-        self._find = {"left": right.index(rule.right.key).get, "right": left.index(rule.left.key).get}
+        self._others = {"left": right, "right": left}
+        self._find = {
+            side: table.find if isinstance(table, Shared) else table.index(key).get
+            for side, table, key in (("left", right, rule.right.key), ("right", left, rule.left.key))
+        }
 
-    def run(self, side: str, delta: Delta, out: dict[Tuple, int]) -> None:
-        find = self._find[side]
-        for purpose, batch in _batches(delta):
+    def run(self, side: str, delta: Delta, out: Counts) -> None:
+        find, other = self._find[side], self._others[side]
+        cells = isinstance(other, Shared)
+        old = other.old if isinstance(other, Shared) else None
+        for purpose, batch, tell in _batches(delta, out):
             kernel = self._kernels.get((side, purpose))
             if kernel is None:
-                kernel = self._kernels[side, purpose] = forward(self._shape, side, purpose)
-            guarded(self.text, kernel, batch, find, None, None, None, out, bare=purpose != "weights")
+                kernel = self._kernels[side, purpose] = forward(self._shape, side, purpose, cells=cells)
+            guarded(self.text, kernel, batch, find, None, old, tell, out.changes, bare=purpose != "weights")
 
 
-def _batches(delta: Delta) -> list[tuple[str, list[Any]]]:
-    """A change as batches for kernels, each with the purpose."""
+def _batches(delta: Delta, out: Counts) -> list[tuple[str, list[Any], Any]]:
+    """A change as batches for kernels, each with the purpose and with whom to tell of heads."""
     if delta.weights is not None:
-        return [("weights", delta.weights)]
-    batches = [("lost", delta.lost), ("gained", delta.gained)]
+        return [("weights", delta.weights, None)]
+    batches = [("lost", delta.lost, out.went.append), ("gained", delta.gained, out.came.append)]
     return [batch for batch in batches if batch[1]]
 
 
@@ -123,9 +131,16 @@ class Counting:
     """
 
     def __init__(
-        self, stratum: Stratum, plan: Plan, partition: int, partitions: int, send: Send, memory: Any = None
+        self,
+        stratum: Stratum,
+        plan: Plan,
+        partition: int,
+        partitions: int,
+        send: Send,
+        memory: Any = None,
+        below: Mapping[str, Any] | None = None,
     ) -> None:
-        """`memory` is what the stratum before this one `remembered`."""
+        """`memory` is what the stratum before this one `remembered`; `below` are the strata of lower relations."""
         self.stratum = stratum
         self.plan = plan
         self.partition = partition
@@ -137,17 +152,18 @@ class Counting:
         self.nodes: list[tuple[str, Node]] = []  # by the rule's id
         self._ports: list[tuple[Node, int]] = []
         self._owner = Router(self.relation.partition, partitions)
-        self._tables: list[ZTable] = []
-        self._numbers: dict[tuple[str, Placement], int] = {}
+        self._below = below or {}
+        self._tables: list[Table] = []
+        self._numbers: dict[tuple[str, Placement | None], int] = {}
         self._readers: list[list[tuple[_Joined, str]]] = []  # table -> joins, with the side that it is
         self._maps: list[tuple[str, _Mapped]] = []
         self._copied = _copied(stratum, plan)
         for rule in stratum.rules if self._copied is None else ():
             self._build(rule)
         self._sole = len(stratum.rules) == 1 and _tells_groups(stratum.rules[0])
-        self._heads: GroupBy | None = None  # where the one rule's node has them all, they are not counted
+        self.heads: GroupBy | None = None  # where the one rule's node has them all, tuples are not counted
         if self._sole and isinstance(node := self.nodes[0][1], (Groups, Lineage)):
-            self._heads = node.heads
+            self.heads = node.heads
         self.shown = self._approximation(memory)
 
     def _approximation(self, memory: Any) -> Approx | ApproxGroups | None:
@@ -155,8 +171,8 @@ class Counting:
         near = self.relation.tolerance
         if near is None:
             return None
-        if self._heads is not None and self._heads.results.issuperset(near.columns):
-            return ApproxGroups(self._heads, near.columns, near.threshold, memory)
+        if self.heads is not None and self.heads.results.issuperset(near.columns):
+            return ApproxGroups(self.heads, near.columns, near.threshold, memory)
         return Approx(self.relation.arity, near.columns, near.threshold, memory)
 
     def _build(self, rule: Any) -> None:
@@ -175,12 +191,21 @@ class Counting:
             self._ports += [(node, port) for port in range(node.ports)]
 
     def _table(self, side: Input) -> int:
-        at = self.plan.relations[side.relation].partition if self.partitions == 1 else side.at
+        groups = self._groups(side)
+        home = self.plan.relations[side.relation].partition
+        at = None if groups is not None else home if self.partitions == 1 else side.at
         number = self._numbers.setdefault((side.relation, at), len(self._tables))
         if number == len(self._tables):
-            self._tables.append(ZTable())
+            self._tables.append(ZTable() if groups is None else Shared(groups))
             self._readers.append([])
         return number
+
+    def _groups(self, side: Input) -> GroupBy | None:
+        """The groups whose heads a side of a join reads by their very key, if they are at hand."""
+        producer = self._below.get(side.relation)
+        if self.partitions > 1 or not isinstance(producer, Counting) or isinstance(producer.shown, Approx):
+            return None
+        return producer.heads if producer.heads is not None and producer.heads.key == side.key else None
 
     # --- a transaction ---------------------------------------------------------------------------------------
 
@@ -191,14 +216,19 @@ class Counting:
         """Work in the net changes of lower strata, as far as this partition owns them."""
         if self._copied is not None:
             if delta := deltas.get(self._copied):
-                self.counts.follow(delta.gained, delta.lost)
+                self.counts.came += delta.gained
+                self.counts.went += delta.lost
             return
         for name, mapped in self._maps:
             if delta := deltas.get(name):
                 self._count(mapped.run, delta)
+        for (name, _), number in self._numbers.items():
+            table = self._tables[number]
+            if isinstance(table, Shared):
+                table.coming = deltas.get(name)
         for (name, at), number in self._numbers.items():
             if delta := deltas.get(name):
-                if self.partitions == 1:
+                if self.partitions == 1 or at is None:
                     self._arrive(number, delta)
                 else:
                     self._deliver(number, delta.items(), at)
@@ -249,11 +279,11 @@ class Counting:
     def _count(self, run: Callable[..., None], *batch: Any) -> None:
         """Changes of counts, to the owners of the tuples: on a single partition they are written where they belong."""
         if self.partitions == 1:
-            run(*batch, self.counts.changes)
+            run(*batch, self.counts)
             return
-        out: dict[Tuple, int] = {}
+        out = Counts()
         run(*batch, out)
-        for destination, share in self._owner.split(list(out.items())).items():
+        for destination, share in self._owner.split(list(out.gathered().items())).items():
             self._pass(destination, "count", 0, share)
 
     def work(self) -> None:
@@ -269,12 +299,12 @@ class Counting:
             gone, new = self.nodes[0][1].settle()
             if not gone and not new and self.shown is None:
                 return {}
-            delta = Delta(new, gone) if self._heads is not None else self.counts.replace(gone, new)
+            delta = Delta(new, gone) if self.heads is not None else self.counts.replace(gone, new)
         else:
             for _, node in self.nodes:
                 gone, new = node.settle()
-                self.counts.add([(t, -1) for t in gone])
-                self.counts.add([(t, 1) for t in new])
+                self.counts.went += gone
+                self.counts.came += new
             delta = self.counts.net(self.relation.weighted)
         if self.shown is not None:
             delta = self.shown.publish(delta)
@@ -292,7 +322,7 @@ class Counting:
     def clear(self) -> None:
         """Let go of all state."""
         self.counts = Counts()
-        self._heads = None
+        self.heads = None
         self._tables.clear()
         self.nodes.clear()
         self._ports.clear()
@@ -306,7 +336,15 @@ class Counting:
 
     @property
     def _exact_rows(self) -> Collection[Tuple]:
-        return self.counts.rows if self._heads is None else self._heads
+        return self.counts.rows if self.heads is None else self.heads
+
+    def held(self, side: Input) -> int:
+        """How many tuples of one side of a join there are here, wherever they are kept."""
+        groups = self._groups(side)
+        if groups is not None:
+            return len(groups)
+        table = self._tables[self._table(side)]
+        return sum(map(len, table.index(side.key).values())) if isinstance(table, ZTable) else 0
 
     def exact(self, t: Tuple) -> Tuple | None:
         """The tuple that the rules derive where an approximated one is shown."""
@@ -321,7 +359,7 @@ class Counting:
     def state_bytes(self, size: Callable[[Any], int]) -> int:
         """Bytes of what this partition keeps; `size` measures a value."""
         total = sum(size((t, w)) for t, w in self.counts.rows.items())
-        total += 0 if self._heads is None else sum(size((t, 1)) for t in self._heads)
+        total += 0 if self.heads is None else sum(size((t, 1)) for t in self.heads)
         if isinstance(self.shown, Approx):
             total += sum(size((t, w)) for t, w in self.shown.rows.items())
         total += sum(size((t, w)) for table in self._tables for t, w in table.items())

@@ -54,19 +54,51 @@ class Layered(Counting):
         self._changed = [(value, deltas[name]) for value, name in self._layers.items() if name in deltas]
 
     def finish(self) -> dict[str, Delta]:
-        gained: list[Tuple] = []
-        lost: list[Tuple] = []
-        c = self._view.column
-        for value, delta in self._changed:
-            here = (value,)
-            for sources, target in ((delta.gained, gained), (delta.lost, lost)):
-                target += [t[:c] + here + t[c:] for t in sources] if c else [here + t for t in sources]
-        self._changed = []
-        return {self.name: Delta(gained, lost)} if gained or lost else {}
+        changed, self._changed = self._changed, []
+        return {self.name: _Union(changed, self._view.column)} if changed else {}
 
     @property
     def rows(self) -> Any:
         return self._view
+
+
+class _Union(Delta):
+    """The changes of all layers, with their index; lists of them are made for those who ask."""
+
+    __slots__ = ("_column", "_gained", "_layers", "_lost")
+
+    def __init__(self, layers: list[tuple[int, Delta]], column: int) -> None:
+        self.weights = self.columns = None
+        self._layers = layers
+        self._column = column
+        self._gained: list[Tuple] | None = None
+        self._lost: list[Tuple] | None = None
+
+    @property
+    def gained(self) -> list[Tuple]:  # type: ignore[override]
+        if self._gained is None:
+            self._gained = self._listed([(value, delta.gained) for value, delta in self._layers])
+        return self._gained
+
+    @property
+    def lost(self) -> list[Tuple]:  # type: ignore[override]
+        if self._lost is None:
+            self._lost = self._listed([(value, delta.lost) for value, delta in self._layers])
+        return self._lost
+
+    def _listed(self, parts: list[tuple[int, list[Tuple]]]) -> list[Tuple]:
+        c = self._column
+        found: list[Tuple] = []
+        for value, tuples in parts:
+            here = (value,)
+            found += [t[:c] + here + t[c:] for t in tuples] if c else [here + t for t in tuples]
+        return found
+
+    def __len__(self) -> int:
+        return sum(map(len, (delta for _, delta in self._layers)))
+
+    def __bool__(self) -> bool:
+        return any(delta for _, delta in self._layers)
 
 
 class _View(Collection[Tuple]):

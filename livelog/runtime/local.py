@@ -15,6 +15,7 @@ from livelog.runtime.collecting import pause_collections, resume_collections
 from livelog.runtime.frames import decode, encode
 from livelog.runtime.runtime import Runtime
 from livelog.runtime.worker import Method, Operation, Sides, Worker
+from operators.delta import Delta
 from planner.plan import Plan
 
 __all__ = ["LocalRuntime"]
@@ -66,8 +67,8 @@ class LocalRuntime(Runtime):
         finally:
             if collecting:
                 size = 0
-                for gained, lost in changes.values():
-                    size += len(gained) + len(lost)
+                for sides in changes.values():
+                    size += len(sides) if isinstance(sides, Delta) else len(sides[0]) + len(sides[1])
                 resume_collections(size)
 
     def _all(self, step: str, *arguments: Any) -> list[Any]:

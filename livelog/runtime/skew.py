@@ -102,11 +102,10 @@ def _count(stratum: Component | Counting, rule: PlanRule, side: Input) -> int:
     if isinstance(rule, LineageRule):
         assert isinstance(stratum, Counting)
         return dict(stratum.nodes)[rule.id].stats()["left" if side is rule.left else "right"]
+    if isinstance(stratum, Counting):
+        return stratum.held(side)
     at = stratum.plan.relations[side.relation].partition if stratum.partitions == 1 else side.at
-    if isinstance(stratum, Component):
-        return len(stratum.tables[stratum.numbers[side.relation, at]].rows)
-    table = stratum._tables[stratum._numbers[side.relation, at]]
-    return sum(map(len, table.index(side.key).values()))
+    return len(stratum.tables[stratum.numbers[side.relation, at]].rows)
 
 
 def join_rules(plan: Plan) -> dict[str, str]:

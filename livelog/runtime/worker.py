@@ -17,7 +17,7 @@ from operators.delta import Delta, Loaded
 from operators.partition import Router
 from planner.plan import Plan
 
-__all__ = ["Method", "Operation", "Sides", "Worker"]
+__all__ = ["Method", "Operation", "Pair", "Sides", "Worker"]
 
 Tuple = tuple[Any, ...]
 Operation = tuple[str, Any, Any]
@@ -27,8 +27,11 @@ also `("++", relation, rows)` and `("--", relation, rows)`."""
 Method = tuple[str, str]
 """A strategy and its ship mode, as in `METHODS`."""
 
-Sides = tuple[list[Tuple], list[Tuple]]
+Pair = tuple[list[Tuple], list[Tuple]]
 """What came into a view, and what left it."""
+
+Sides = Delta | Pair
+"""The same, where the lists may not be made before somebody asks for them."""
 
 Send = Callable[[int, int, str, int, list[Any]], None]
 
@@ -75,8 +78,11 @@ class Worker:
         memories = [s.remembered() if isinstance(s, Counting) else None for s in self.strata]
         self.clear()
         memories = memories or [None] * len(self.plan.strata)
-        self.strata = [self._stratum(i, limit, memory) for i, memory in enumerate(memories)]
-        self._producer = {name: s for s in self.strata for name in s.stratum.relations}
+        self.strata, self._producer = [], {}
+        for i, memory in enumerate(memories):
+            stratum = self._stratum(i, limit, memory)
+            self.strata.append(stratum)
+            self._producer.update(dict.fromkeys(stratum.stratum.relations, stratum))
         self._begun = set(range(len(self.strata)))
         self.deltas = {}
 
@@ -95,7 +101,7 @@ class Worker:
             layers = layers_of(stratum, self.plan)
             if layers:
                 return Layered(stratum, self.plan, layers, self.rows)
-            return Counting(stratum, self.plan, self.partition, self.partitions, send, memory)
+            return Counting(stratum, self.plan, self.partition, self.partitions, send, memory, self._producer)
         made = METHODS[self._method]
         return made(stratum, self.plan, self.partition, self.partitions, self._method[1], limit, send)
 
@@ -183,11 +189,7 @@ class Worker:
     def changes(self) -> dict[str, Sides]:
         """The net changes of the published views, as far as this partition owns them."""
         published = self._published
-        sides: dict[str, Sides] = {}
-        for name, delta in self.deltas.items():
-            if name in published:
-                sides[name] = delta.gained, delta.lost
-        return sides
+        return {name: delta for name, delta in self.deltas.items() if name in published}
 
     def commit(self) -> None:
         """The transaction stands."""
@@ -221,7 +223,7 @@ class Worker:
         """Remember the published views as they are, to compare with."""
         self._kept = self._results()
 
-    def differences(self, kept_is_new: bool = False) -> dict[str, Sides]:
+    def differences(self, kept_is_new: bool = False) -> dict[str, Pair]:
         """How the published views differ from what is kept; what is here takes its place with the next commit."""
         now = self._results()
         old, new = (now, self._kept) if kept_is_new else (self._kept, now)

@@ -16,7 +16,7 @@ from livelog.runtime.spark.checkpoint import read_part, write_part
 from livelog.runtime.spark.inbound import Inbound, read_batch
 from livelog.runtime.spark.layout import Layout
 from livelog.runtime.spark.messages import Held, Share
-from livelog.runtime.worker import Operation, Sides, Worker
+from livelog.runtime.worker import Operation, Pair, Worker
 from operators.partition import Router
 
 __all__ = ["Partition"]
@@ -47,7 +47,7 @@ class Partition:
         self._fitting: dict[int, int] = {}  # how many of its rows fit into a page, about
         self._count = 0
         self._stash: list[Operation] = []
-        self._changes: dict[str, Sides] = {}
+        self._changes: dict[str, Pair] = {}
         self._commits = 0
         arities = {name: r.arity for name, r in worker.plan.relations.items() if r.kind == "base"}
         self.inbound = Inbound(self._layout, worker.partition, worker.partitions, arities)
@@ -103,7 +103,7 @@ class Partition:
         return self.worker.apply(Inbound.operations(self._input))
 
     def do_changes(self) -> dict[str, Any]:
-        self._changes = self.worker.changes()
+        self._changes = {name: (gained, lost) for name, (gained, lost) in self.worker.changes().items()}
         return self._told()
 
     def do_differences(self, kept_is_new: bool = False) -> dict[str, Any]:
