@@ -13,12 +13,11 @@ from typing import Any
 
 from operators.anchored_loops import junction_class, meeting, taking_in
 from operators.cells import Cells
-from operators.delta import Delta
+from operators.delta import Delta, Mode
 from operators.expr import Expr
 from operators.guard import guarded
 from operators.intake import Intake
 from operators.lineage_loops import Product
-from operators.sums import Mode
 
 __all__ = ["Anchored"]
 
@@ -66,11 +65,9 @@ class Anchored:
         """Changes of the relation of one side, as they come: let them in, and add what they contribute."""
         if side != self._anchor:
             self._met(self.sides[side].summed(delta))
-        elif delta.weights is not None:
-            self._take_in("weighted", delta.weights)
-        else:
-            self._take_in("lost", delta.lost)
-            self._take_in("gained", delta.gained)
+            return
+        for mode, batch in delta.runs():
+            self._take_in(mode, batch)
 
     def receive(self, side: int, rows: Iterable[tuple[Tuple, Any]]) -> None:
         """Changes of one side that were summed up elsewhere."""
@@ -80,8 +77,6 @@ class Anchored:
             self._met(self.sides[side].received(rows))
 
     def _take_in(self, mode: Mode | None, batch: Iterable[Any]) -> None:
-        if not batch:
-            return
         take = self._takes.get(mode)
         if take is None:
             take = self._takes[mode] = taking_in(*self._plan, mode)

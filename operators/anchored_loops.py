@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from operators.cells import adding, finding, sum_names, touching
+from operators.delta import Mode
 from operators.expr import Col, Expr
 from operators.lineage_loops import Forms, Product, product_texts, reads_only
 from operators.source import Source, key_text
-from operators.sums import Mode, amounts
+from operators.sums import amounts
 
 __all__ = ["anchor_of", "junction_class", "meeting", "taking_in"]
 
@@ -99,6 +100,9 @@ def _file(source: Source, own: Sequence[str], theirs: Sequence[str]) -> None:
     if bare and vector != "1":
         source.line(3, f"if {vector} != 1: j.odd += 1")
     source.line(2, "else:")
+    if own == ["-1"]:
+        _unfile(source, theirs)
+        return
     source.line(3, "v = bucket.get(cell)")
     source.line(3, "if v is None:")
     source.line(4, f"bucket[cell] = {vector}")
@@ -119,11 +123,28 @@ def _file(source: Source, own: Sequence[str], theirs: Sequence[str]) -> None:
         source.line(4, "if v[0] or any(v): pass")
     source.line(4, "else:")
     source.line(5, "del bucket[cell]")
-    source.line(5, "cell.uses -= 1")
-    touching(source, 5)  # perhaps nobody uses it any more
-    source.line(5, "if not bucket:")
-    source.line(6, "j.cells = None")
-    source.line(6, f"if not ({' or '.join(theirs)}): del table[key]")
+    _left(source, 5, theirs)
+
+
+def _unfile(source: Source, theirs: Sequence[str]) -> None:
+    """The same for a row that goes: nearly always it was there once, and is gone when it is looked for."""
+    source.line(3, "v = bucket.pop(cell, 0)")
+    source.line(3, "if v == 1:")
+    _left(source, 4, theirs)
+    source.line(3, "else:")
+    source.line(4, "if v: j.odd -= 1")
+    source.line(4, "else: cell.uses += 1")
+    source.line(4, "bucket[cell] = v - 1")
+    source.line(4, "if v != 2: j.odd += 1")
+
+
+def _left(source: Source, depth: int, theirs: Sequence[str]) -> None:
+    """The lines for a `cell` that has left the `bucket` of junction `j`."""
+    source.line(depth, "cell.uses -= 1")
+    touching(source, depth)  # perhaps nobody uses it any more
+    source.line(depth, "if not bucket:")
+    source.line(depth + 1, "j.cells = None")
+    source.line(depth + 1, f"if not ({' or '.join(theirs)}): del table[key]")
 
 
 def meeting(anchor: int, forms: Forms, products: Sequence[Product]) -> Callable[..., None]:

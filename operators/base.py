@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from operators.batches import let_in, take_out
+from operators.batches import count_in, let_in, take_out
 from operators.columns import Bulk
-from operators.delta import Delta, Loaded
+from operators.delta import Copies, Delta, Loaded
 from operators.kernels import key_of
 
 __all__ = ["BaseTable"]
@@ -25,6 +25,10 @@ class BaseTable:
     transaction that did nothing but fill the empty table, `_bulk` are the rows, and nothing else need be remembered.
     Expiry times are kept in a heap that may hold outdated entries; `_expires` has the current time of a fact.
 
+    A bag takes whatever comes, so what fills an empty one need not be counted before somebody looks: it is `_uncounted`
+    till then. Of a transaction in which batches do nothing but come to a bag, or nothing but go, `_in` and `_out` are
+    the copies, one by one, and it is told as it is.
+
     >>> table = BaseTable(key=(0,), ttl=10)
     >>> table.insert(("a", 1), now=0.0); table.insert(("a", 2), now=5.0)
     >>> table.net()
@@ -38,13 +42,17 @@ class BaseTable:
     """
 
     def __init__(self, key: tuple[int, ...] = (), ttl: float | None = None, bag: bool = False) -> None:
-        self.rows: dict[Tuple, int] = {}
+        self._rows: dict[Tuple, int] = {}
         self.bag = bag
         self.ttl = ttl
         self.ignored_inserts = 0
         self.ignored_deletes = 0
         self._key = key_of(key) if key else None
         self._plain = not key and ttl is None and not bag  # a fact is there or not, and that is all
+        self._simple = bag and not key and ttl is None  # and here how often is all
+        self._uncounted: list[Tuple] = []
+        self._in: list[Tuple] = []
+        self._out: list[Tuple] = []
         self._by_key: dict[Any, Tuple] = {}
         self._expires: dict[Tuple, float] = {}
         self._heap: list[tuple[float, int, Tuple]] = []
@@ -55,13 +63,22 @@ class BaseTable:
         self._expiry_before: dict[Tuple, float | None] = {}
         self._ignored_before = (0, 0)
 
+    @property
+    def rows(self) -> dict[Tuple, int]:
+        """The facts with their multiplicities."""
+        if self._uncounted:
+            batch, self._uncounted = self._uncounted, []
+            count_in(self._rows, batch)
+        return self._rows
+
     def insert(self, t: Tuple, now: float) -> None:
         """Insert a fact; with a key, in place of the fact that has it. A present fact is only refreshed."""
         if self._plain and self._bulk is None:
-            if t in self.rows:
+            rows = self._rows
+            if t in rows:
                 self.ignored_inserts += 1
                 return
-            self.rows[t] = 1
+            rows[t] = 1
             if self._went and t in self._went:
                 del self._went[t]
             else:
@@ -81,7 +98,7 @@ class BaseTable:
             self._expire_at(t, now + self.ttl)
 
     def insert_all(self, rows: list[Tuple], now: float) -> None:
-        """Insert many facts, as `insert` would one by one. Filling an empty table takes one pass in C.
+        """Insert many facts, as `insert` would one by one. Filling an empty table takes one pass in C, and a bag none.
 
         >>> table = BaseTable(); table.insert_all([("a",), ("b",), ("a",)], 0.0)
         >>> table.ignored_inserts, table.delta().gained
@@ -92,13 +109,16 @@ class BaseTable:
         if self._key is not None or self.ttl is not None:
             for t in rows:
                 self.insert(t, now)
-        elif not self.rows and not self._went and self._bulk is None:
-            self._bulk = rows
-            if self.bag:
-                self.rows = Counter(rows)
+        elif self._simple and not self._came and not self._went and not self._out:
+            if self._rows or self._uncounted:
+                self._in = self._in + rows if self._in else rows
+                count_in(self.rows, rows)
             else:
-                self.rows = dict.fromkeys(rows, 1)
-                self.ignored_inserts += len(rows) - len(self.rows)
+                self._in = self._uncounted = rows
+        elif not self._rows and not self._went and self._bulk is None and not self.bag:
+            self._bulk = rows
+            self._rows = dict.fromkeys(rows, 1)
+            self.ignored_inserts += len(rows) - len(self._rows)
         else:
             self._itemise()
             came = let_in(self.rows, rows, self.bag)
@@ -122,9 +142,16 @@ class BaseTable:
             for t in rows:
                 self.delete(t)
             return
-        self._itemise()
-        went = take_out(self.rows, rows, self.bag)
-        self.ignored_deletes += len(rows) - (sum(went.values()) if self.bag else len(went))
+        known = self.rows
+        alone = self._simple and not self._came and not self._went and not self._in
+        if not alone:
+            self._itemise()
+        out = take_out(known, rows)
+        self.ignored_deletes += len(rows) - len(out)
+        if alone:
+            self._out += out
+            return
+        went = Counter(out) if self.bag else dict.fromkeys(out, 1)
         if not self._came.keys().isdisjoint(went.keys()) or (self.bag and self._went):
             self._note(went, -1)
         elif self._went:
@@ -171,10 +198,14 @@ class BaseTable:
                 del self._expires[t]
 
     def _itemise(self) -> None:
-        """More happens than that the table is filled: from here on it is remembered fact by fact."""
+        """More happens than that the table is filled, or that batches come or go: remember it fact by fact."""
         if self._bulk is not None:
             self._bulk = None
-            self._came = dict(self.rows)
+            self._came = dict(self._rows)
+        elif self._in:
+            self._came, self._in = Counter(self._in), []
+        elif self._out:
+            self._went, self._out = Counter(self._out), []
 
     def _note(self, changes: Mapping[Tuple, int], sign: int) -> None:
         """Add changes of multiplicities to what the transaction has done."""
@@ -202,16 +233,20 @@ class BaseTable:
     def net(self) -> list[tuple[Tuple, int]]:
         """What the transaction changed so far, as (fact, change of its multiplicity)."""
         if self._bulk is not None:
-            return list(self.rows.items())
+            return list(self._rows.items())
+        if self._in or self._out:
+            return self.delta().items()
         return [*self._came.items(), *((t, -count) for t, count in self._went.items())]
 
     def delta(self) -> Delta:
         """The same as a change of a relation."""
         if self._bulk is not None:
             columns = self._bulk.columns if isinstance(self._bulk, Bulk) else None
-            if columns is not None and not self.bag and len(self._bulk) != len(self.rows):
+            if columns is not None and len(self._bulk) != len(self._rows):
                 columns = columns.distinct()
-            return Loaded(self.rows, self.bag, columns)
+            return Loaded(self._rows, self.bag, columns)
+        if self._in or self._out:
+            return Copies(self._in, self._out, self._in.columns if isinstance(self._in, Bulk) else None)
         return Delta(list(self._came), list(self._went), self.net() if self.bag else None)
 
     def export(self) -> Iterator[tuple[Tuple, int, float | None]]:
@@ -240,6 +275,8 @@ class BaseTable:
     def commit(self) -> None:
         """The transaction stands."""
         self._bulk = None
+        if self._in or self._out:
+            self._in, self._out = [], []
         if self._came:
             self._came = {}
         if self._went:
@@ -251,7 +288,10 @@ class BaseTable:
         """Back to the last commit. O(what the transaction touched)."""
         if self._bulk is not None:
             self._bulk = None
-            self.rows = {}
+            self._rows = {}
+        if self._in is self._uncounted:
+            self._in, self._uncounted = [], []
+        self._itemise()
         came, went = self._came, self._went
         expiry, self._expiry_before = self._expiry_before, {}
         self._came, self._went = {}, {}
@@ -271,7 +311,8 @@ class BaseTable:
 
     def check(self) -> None:
         """Assert the invariants that hold between transactions."""
-        assert not self._came and not self._went and self._bulk is None, "a transaction is open"
+        idle = not (self._came or self._went or self._in or self._out)
+        assert idle and self._bulk is None, "a transaction is open"
         assert all(n > 0 for n in self.rows.values())
         assert self._expires.keys() <= self.rows.keys(), "an absent fact would expire"
         if self._key is not None:

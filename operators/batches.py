@@ -1,17 +1,26 @@
 """Many facts into a table, or out of it, with a few loops in C instead of one in Python.
 
-A table is a dict from facts to multiplicities. Both functions change it, and tell by how much, fact by fact.
+A table is a dict from facts to multiplicities. All functions change it, and most tell what has come of it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from itertools import islice, repeat
-from typing import Any
+from typing import Any, cast
 
-__all__ = ["let_in", "take_out"]
+__all__ = ["count_in", "let_in", "take_out"]
 
 Tuple = tuple[Any, ...]
+
+
+def count_in(known: dict[Tuple, int], rows: list[Tuple]) -> None:
+    """Insert copies of facts into a bag, and tell nothing.
+
+    >>> table = {("a",): 1}; count_in(table, [("b",), ("a",)]); table
+    {('a',): 2, ('b',): 1}
+    """
+    Counter.update(cast("Counter[Tuple]", known), rows)
 
 
 def let_in(known: dict[Tuple, int], rows: list[Tuple], bag: bool) -> dict[Tuple, int]:
@@ -38,18 +47,18 @@ def let_in(known: dict[Tuple, int], rows: list[Tuple], bag: bool) -> dict[Tuple,
     return came
 
 
-def take_out(known: dict[Tuple, int], rows: list[Tuple], bag: bool) -> dict[Tuple, int]:
-    """Delete facts, one copy for each time that they are named; returns what went.
+def take_out(known: dict[Tuple, int], rows: list[Tuple]) -> list[Tuple]:
+    """Delete facts, one copy for each time that they are named; returns those that were there.
 
     >>> table = {("a",): 1, ("b",): 3, ("c",): 2}
-    >>> take_out(table, [("b",), ("a",), ("b",), ("a",), ("d",)], bag=True) == {("a",): 1, ("b",): 2}, table
-    (True, {('c',): 2, ('b',): 1})
+    >>> take_out(table, [("b",), ("a",), ("b",), ("a",), ("d",)]), table
+    ([('b',), ('a',), ('b',)], {('c',): 2, ('b',): 1})
     """
     counts = list(map(known.pop, rows, repeat(0)))  # most facts have one copy, and are named once
-    if counts.count(1) < len(counts):
-        dict.update(known, {t: count for t, count in zip(rows, counts, strict=True) if count > 1})
-        rows = [t for t, count in zip(rows, counts, strict=True) if count == 1 or _take_one(known, t)]
-    return Counter(rows) if bag else dict.fromkeys(rows, 1)
+    if counts.count(1) == len(counts):
+        return rows
+    dict.update(known, {t: count for t, count in zip(rows, counts, strict=True) if count > 1})
+    return [t for t, count in zip(rows, counts, strict=True) if count == 1 or _take_one(known, t)]
 
 
 def _take_one(known: dict[Tuple, int], t: Tuple) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from operators.columns import Columns
 
-__all__ = ["Delta", "Loaded"]
+__all__ = ["Copies", "Delta", "Loaded", "Mode"]
 
 Tuple = tuple[Any, ...]
+Mode = Literal["gained", "lost", "weighted"]
 
 
 class Delta:
@@ -38,6 +40,18 @@ class Delta:
             ((t, w),) = weights
             return cls([t], [], weights) if w > 0 else cls([], [t], weights)
         return cls([t for t, w in weights if w > 0], [t for t, w in weights if w < 0], weights)
+
+    def runs(self) -> list[tuple[Mode, list[Any]]]:
+        """The change as batches for loops: tuples that were `lost`, those that were `gained`, or pairs with weights.
+
+        A tuple that stands in a batch several times counts as often.
+
+        >>> Delta([("a",)], []).runs(), Delta.weighted([(("b",), 2)]).runs()
+        ([('gained', [('a',)])], [('weighted', [(('b',), 2)])])
+        """
+        if self.weights is not None:
+            return [("weighted", self.weights)]
+        return _runs(self.lost, self.gained)
 
     def items(self) -> list[tuple[Tuple, int]]:
         """Tuples with the change of their weight."""
@@ -93,3 +107,45 @@ class Loaded(Delta):
 
     def __bool__(self) -> bool:
         return bool(self._rows)
+
+
+class Copies(Delta):
+    """Copies that came to a bag, or that went from it: nobody has counted yet how many are of the same tuple.
+
+    >>> delta = Copies([("a",), ("b",), ("a",)], []); delta.runs(), delta.weights
+    ([('gained', [('a',), ('b',), ('a',)])], [(('a',), 2), (('b',), 1)])
+    """
+
+    __slots__ = ("_came", "_weights", "_went")
+
+    def __init__(self, came: list[Tuple], went: list[Tuple], columns: Columns | None = None) -> None:
+        assert not (came and went), "what comes and goes at once has to be counted"
+        self._came = came
+        self._went = went
+        self._weights: list[tuple[Tuple, int]] | None = None
+        self.columns = columns
+
+    def runs(self) -> list[tuple[Mode, list[Any]]]:
+        return _runs(self._went, self._came)
+
+    @property
+    def weights(self) -> list[tuple[Tuple, int]]:  # type: ignore[override]
+        if self._weights is None:
+            self._weights = [*Counter(self._came).items(), *((t, -n) for t, n in Counter(self._went).items())]
+        return self._weights
+
+    @property
+    def gained(self) -> list[Tuple]:  # type: ignore[override]
+        return [t for t, _ in self.weights] if self._came else []
+
+    @property
+    def lost(self) -> list[Tuple]:  # type: ignore[override]
+        return [t for t, _ in self.weights] if self._went else []
+
+    def __bool__(self) -> bool:
+        return bool(self._came or self._went)
+
+
+def _runs(lost: list[Tuple], gained: list[Tuple]) -> list[tuple[Mode, list[Any]]]:
+    runs: list[tuple[Mode, list[Any]]] = [("lost", lost), ("gained", gained)]
+    return [run for run in runs if run[1]]

@@ -28,7 +28,7 @@ The purposes differ in what happens to the head:
   rule's number and the values that, with the head, tell the parents (`parents` is the way back);
 - `heads`: just the heads, to follow a death forward;
 - `there`: just the heads that are known;
-- `weights`: counting: the head's weight changes by the product of the weights;
+- `weighted`: counting: the head's weight changes by the product of the weights;
 - `gained`, `lost`: the same where all tuples of the batch have the weight 1, or -1. Heads of that weight, which most
   are, are told to `sent`.
 
@@ -142,7 +142,7 @@ _BODIES = {
     "edges": ["out.append((h, {edge}))"],
     "heads": ["out.append(h)"],
     "there": ["if h in known or h in sent: out.append(h)"],
-    "weights": ["out[h] = out.get(h, 0) + {product}"],
+    "weighted": ["out[h] = out.get(h, 0) + {product}"],
     "gained": ["if b == 1: sent(h)", "else: out[h] = out.get(h, 0) + b"],
     "lost": ["if b == 1: sent(h)", "else: out[h] = out.get(h, 0) - b"],
 }
@@ -154,7 +154,7 @@ _ONCE = ["sent(h)"]  # for `gained` and `lost`, where nobody else has another we
 _BARE = ("heads", "there", "gained", "lost")  # purposes for batches of bare tuples
 
 
-_COUNTED = ("weights", "gained", "lost")  # purposes that add up weights
+_COUNTED = ("weighted", "gained", "lost")  # purposes that add up weights
 
 
 _SEEN = ("seen", "routed")  # purposes that look before they make a head
@@ -252,7 +252,7 @@ def forward(
 def mapper(shape: Shape, purpose: str, annotated: bool = True) -> Callable[..., None]:
     """The kernel of a rule with one input: `(batch, known, sent, out)`.
 
-    >>> swap, out = mapper(Shape(2, (), None, (), (), (Col(1), Col(0))), "weights"), {}
+    >>> swap, out = mapper(Shape(2, (), None, (), (), (Col(1), Col(0))), "weighted"), {}
     >>> swap([((1, 2), 3)], {}, {}, out)
     >>> out
     {(2, 1): 3}

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from operators.columns import column_sums
-from operators.delta import Delta
+from operators.delta import Delta, Mode
 from operators.exact import FACTOR, coarse
 from operators.expr import Expr
 from operators.guard import guarded
 from operators.source import Source, key_text, tuple_text
 
-__all__ = ["COUNT", "Factor", "Mode", "Summing", "amounts", "summing"]
+__all__ = ["COUNT", "Factor", "Summing", "amounts", "summing"]
 
 Tuple = tuple[Any, ...]
-Mode = Literal["gained", "lost", "weighted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +158,8 @@ class Summing:
             if summed is not None:
                 return summed
         out: dict[Any, Any] = {}
-        if delta.weights is not None:
-            self._run("weighted", delta.weights, out)
-        else:
-            if delta.lost:
-                self._run("lost", delta.lost, out)
-            if delta.gained:
-                self._run("gained", delta.gained, out)
+        for mode, batch in delta.runs():
+            self._run(mode, batch, out)
         return out
 
     def _run(self, mode: Mode, batch: list[Any], out: dict[Any, Any]) -> None:

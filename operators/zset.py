@@ -36,14 +36,9 @@ class ZTable:
     def add(self, delta: Delta) -> None:
         """Change weights. O(1) a tuple and index."""
         for columns, buckets in self._indexes.items():
-            if delta.weights is not None:
-                _adding(columns, "w")(delta.weights, buckets)
-                continue
             # what comes goes first: where it takes the place of another tuple, the bucket stays
-            if delta.gained:
-                _adding(columns, "1")(delta.gained, buckets)
-            if delta.lost:
-                _adding(columns, "-1")(delta.lost, buckets)
+            for mode, batch in reversed(delta.runs()):
+                _adding(columns, _WEIGHTS[mode])(batch, buckets)
 
     def items(self) -> Iterator[tuple[Tuple, int]]:
         """The tuples and their weights, once per index that holds them."""
@@ -64,6 +59,9 @@ class ZTable:
             assert all(key(t) == k for k, bucket in buckets.items() for t in bucket), "a tuple in the wrong bucket"
             contents.append(rows)
         assert all(c == contents[0] for c in contents), "two indexes differ"
+
+
+_WEIGHTS = {"gained": "1", "lost": "-1", "weighted": "w"}
 
 
 @lru_cache(maxsize=1024)

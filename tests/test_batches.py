@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import pickle
 import random
-from collections import namedtuple
+from collections import Counter, namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -157,7 +157,7 @@ def test_batches_change_a_dict_as_a_loop_does(bag: bool) -> None:
                     change[t] = change.get(t, 0) + 1
                     if not expected[t]:
                         del expected[t]
-            assert take_out(table, rows, bag) == change
+            assert Counter(take_out(table, rows)) == change
         assert table == expected
 
 
@@ -198,10 +198,17 @@ def test_mixed_transactions_of_batches_and_rows(form: str, seed: int) -> None:
                 for table in (many, one):
                     for t in rows:
                         table.insert(t, now) if what == "insert" else table.delete(t)
-            assert many.rows == one.rows
+            if rng.random() < 0.3:  # who looks makes a bag count
+                assert many.rows == one.rows
         changes = {t: one.rows.get(t, 0) - before.get(t, 0) for t in {*before, *one.rows}}
         changes = {t: w for t, w in changes.items() if w}
         delta = many.delta()
+        runs: Counter[Any] = Counter()
+        for mode, batch in delta.runs():
+            for entry in batch:
+                t, w = entry if mode == "weighted" else (entry, 1 if mode == "gained" else -1)
+                runs[t] += w
+        assert {t: w for t, w in runs.items() if w} == changes
         assert dict(many.net()) == dict(one.net()) == dict(delta.items()) == changes
         assert len(many.net()) == len(changes)
         assert sorted(delta.gained) == sorted(t for t, w in changes.items() if w > 0)
@@ -215,8 +222,11 @@ def test_mixed_transactions_of_batches_and_rows(form: str, seed: int) -> None:
         else:
             many.commit()
             one.commit()
-        many.check()
         one.check()
+        if rng.random() < 0.3:
+            many.check()
+    many.check()
+    assert many.rows == one.rows
 
 
 def test_a_loaded_table_that_changes_in_the_same_transaction() -> None:

@@ -124,9 +124,9 @@ def test_nothing_of_a_program_enters_the_code(monkeypatch: pytest.MonkeyPatch) -
     want = (7, *NASTY, "aborted")
     bench = Bench(shape, [(7,)], [(7,)])
     for side in SIDES:
-        for purpose in ("heads", "each", "first", "direct", "select", "sole", "weights"):
-            out: Any = {} if purpose == "weights" else []
-            if purpose == "weights":
+        for purpose in ("heads", "each", "first", "direct", "select", "sole", "weighted"):
+            out: Any = {} if purpose == "weighted" else []
+            if purpose == "weighted":
                 forward(shape, side, purpose)([((7,), 1)], {7: {(7,): 1}}.get, {}, {}, {}, out)
                 head = next(iter(out))
             else:

@@ -332,7 +332,7 @@ def test_weights_multiply(problem: tuple[Shape, list[Row], list[Row]], factor: i
         buckets = table.index(key)
         table.add(Delta.weighted(list(weights[other].items())))
         out: dict[Row, int] = {}
-        forward(shape, side, "weights")(list(weights[side].items()), buckets.get, None, None, None, out)
+        forward(shape, side, "weighted")(list(weights[side].items()), buckets.get, None, None, None, out)
         assert {h: w for h, w in out.items() if w} == {h: w for h, w in want.items() if w}
 
 
@@ -365,7 +365,7 @@ def test_mappers(problem: tuple[Shape, list[Row], list[Row]]) -> None:
     assert Counter(out) == Counter((h, 0) for h in heads if h not in known and h not in sent)
     behind = parents(shape)
     assert Counter((h, behind(h, e)) for h, e in run("edges", batch)) == Counter((h, (t, None)) for h, t, _ in matches)
-    counted = run("weights", [(t, 2) for t in left], out={})
+    counted = run("weighted", [(t, 2) for t in left], out={})
     assert counted == {h: 2 * n for h, n in Counter(heads).items()}
 
 

@@ -17,7 +17,7 @@ from livelog.runtime.lookups import Asking
 from livelog.runtime.nesting import Nesting
 from livelog.runtime.node import Links, Node, unpacked
 from operators.approx import Approx, ApproxGroups
-from operators.delta import Delta
+from operators.delta import Delta, Mode
 from operators.errors import RuleFailure
 from operators.expr import Col
 from operators.groupby import GroupBy
@@ -70,7 +70,7 @@ class _Mapped:
             kernel = self._kernels.get(purpose)
             if kernel is None:
                 kernel = self._kernels[purpose] = mapper(self._shape, purpose)
-            guarded(self.text, kernel, batch, None, tell, out.changes, bare=purpose != "weights")
+            guarded(self.text, kernel, batch, None, tell, out.changes, bare=purpose != "weighted")
 
 
 class _Joined:
@@ -95,15 +95,13 @@ class _Joined:
             kernel = self._kernels.get((side, purpose))
             if kernel is None:
                 kernel = self._kernels[side, purpose] = forward(self._shape, side, purpose, cells=cells)
-            guarded(self.text, kernel, batch, find, None, old, tell, out.changes, bare=purpose != "weights")
+            guarded(self.text, kernel, batch, find, None, old, tell, out.changes, bare=purpose != "weighted")
 
 
-def _batches(delta: Delta, out: Counts) -> list[tuple[str, list[Any], Any]]:
-    """A change as batches for kernels, each with the purpose and with whom to tell of heads."""
-    if delta.weights is not None:
-        return [("weights", delta.weights, None)]
-    batches = [("lost", delta.lost, out.went.append), ("gained", delta.gained, out.came.append)]
-    return [batch for batch in batches if batch[1]]
+def _batches(delta: Delta, out: Counts) -> list[tuple[Mode, list[Any], Any]]:
+    """A change as batches for kernels, each with its purpose and with whom to tell of heads."""
+    tell = {"lost": out.went.append, "gained": out.came.append, "weighted": None}
+    return [(mode, batch, tell[mode]) for mode, batch in delta.runs()]
 
 
 def _copied(stratum: Stratum, plan: Plan) -> str | None:
