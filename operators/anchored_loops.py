@@ -82,9 +82,12 @@ def taking_in(
     source.line(2, "j = known(key)")
     source.line(2, "if j is None: j = table[key] = join()")
     _file(source, own, theirs)
-    source.line(2, f"if {' or '.join(theirs)}:")
+    met = [f"m{i}" for i in range(len(theirs))]
+    for name, text in zip(met, theirs, strict=True):
+        source.line(2, f"{name} = {text}")
+    source.line(2, f"if {' or '.join(met)}:")
     touching(source, 3)
-    sides = (own, theirs) if anchor == 0 else (theirs, own)
+    sides = (own, met) if anchor == 0 else (met, own)
     adding(source, 3, product_texts(products, *(part.__getitem__ for part in sides)))
     return source.compile("take")  # type: ignore[no-any-return]
 

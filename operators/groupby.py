@@ -218,6 +218,7 @@ def _flushing(form: _Form, near: Sequence[int] = (), threshold: float = 0) -> Ca
         same = [(c, k - form.group) for c, k in enumerate(form.layout) if k >= form.group and c not in near]
         close += [f"r{i} == old[{c}]" for c, i in same]
         source.line(3, f"if old is not None and {' and '.join(close)}: continue")
+    source.line(3, "g = cell.row")
     source.line(3, f"head = {head}")
     source.line(3, "if head != old:")
     source.line(4, "if old is not None: lose(old)")
@@ -236,16 +237,17 @@ def _heading(form: _Form) -> Callable[[Any], Tuple]:
     source = Source()
     source.line(0, "def heading(cell):")
     source.line(1, "s0 = cell.s0")
-    source.line(1, f"return {_head(source, 1, form)}")
+    head = _head(source, 1, form)
+    source.line(1, "g = cell.row")
+    source.line(1, f"return {head}")
     return source.compile("heading")  # type: ignore[no-any-return]
 
 
 def _head(source: Source, depth: int, form: _Form) -> str:
-    """The lines that make the results of a `cell` whose `s0` is known, and the text of its head."""
+    """The lines that make the results of a `cell` whose `s0` is known, and the text of its head; `g` is its row."""
     for name in sum_names(form.width)[1:]:
         source.line(depth, f"{name} = cell.{name}")
     _results(source, depth, form.aggregates, form.sums)
-    source.line(depth, "g = cell.row")
     return tuple_text([f"g[{k}]" if k < form.group else f"r{k - form.group}" for k in form.layout])
 
 

@@ -8,11 +8,12 @@ from typing import Any
 from operators.exact import COARSE, FACTOR, SCALE
 from operators.source import HIGHEST, LOWEST, overflow
 
-__all__ = ["UNIT", "WIDE", "deviation_of", "mean_of", "sum_of", "variance_of"]
+__all__ = ["NARROW", "UNIT", "WIDE", "deviation_of", "mean_of", "sum_of", "variance_of"]
 
 UNIT = 1.0 / FACTOR
 WIDE = 1 << 1000
-"""A number of coarse units below this is the nearest float when it is multiplied by UNIT: that does not round again."""
+NARROW = -WIDE
+"""A number of coarse units between these, multiplied by UNIT, is the nearest float: that does not round again."""
 
 
 def sum_of(unsigned: bool, integers: int, floats: int, large: int, small: int) -> Any:

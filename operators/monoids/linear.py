@@ -11,7 +11,7 @@ from typing import Any
 
 from operators.exact import FACTOR, coarse, pack, units
 from operators.monoids.base import Vector
-from operators.monoids.formulas import UNIT, WIDE, deviation_of, mean_of, sum_of, variance_of
+from operators.monoids.formulas import NARROW, UNIT, WIDE, deviation_of, mean_of, sum_of, variance_of
 from operators.source import HIGHEST, Source, overflow
 
 __all__ = ["Avg", "Count", "Stddev", "Sum", "Variance"]
@@ -130,8 +130,8 @@ class Sum:
         if floats == large == small == "0":
             return f"({integers} if {'0' if self._unsigned else 'LOWEST'} <= {integers} <= HIGHEST else {total})"
         if integers == "0" and floats == count:  # the sum of the coarse ones is rounded by being made a float
-            wide, unit = source.name(WIDE, "k"), source.name(UNIT, "k")
-            return f"({large} * {unit} if not {small} and -{wide} < {large} < {wide} else {total})"
+            low, high, unit = (source.name(value, "k") for value in (NARROW, WIDE, UNIT))
+            return f"({large} * {unit} if not {small} and {low} < {large} < {high} else {total})"
         return total
 
     def kept(self) -> Iterable[Any]:
