@@ -25,9 +25,10 @@ class BaseTable:
     transaction that did nothing but fill the empty table, `_bulk` are the rows, and nothing else need be remembered.
     Expiry times are kept in a heap that may hold outdated entries; `_expires` has the current time of a fact.
 
-    A bag takes whatever comes, so what fills an empty one need not be counted before somebody looks: it is `_uncounted`
-    till then. Of a transaction in which batches do nothing but come to a bag, or nothing but go, `_in` and `_out` are
-    the copies, one by one, and it is told as it is.
+    Of a transaction in which batches do nothing but come to a bag, or nothing but go, `_in` and `_out` are the copies,
+    one by one, and it is told as it is. A bag takes whatever comes, so what fills an empty one (`_load`) need not be
+    counted before somebody looks or changes it. It is when it is committed, unless all rules made do with its columns:
+    whoever goes through a million rows does not notice that they are counted, but would at the first change.
 
     >>> table = BaseTable(key=(0,), ttl=10)
     >>> table.insert(("a", 1), now=0.0); table.insert(("a", 2), now=5.0)
@@ -50,7 +51,7 @@ class BaseTable:
         self._key = key_of(key) if key else None
         self._plain = not key and ttl is None and not bag  # a fact is there or not, and that is all
         self._simple = bag and not key and ttl is None  # and here how often is all
-        self._uncounted: list[Tuple] = []
+        self._load: Copies | None = None
         self._in: list[Tuple] = []
         self._out: list[Tuple] = []
         self._by_key: dict[Any, Tuple] = {}
@@ -66,10 +67,13 @@ class BaseTable:
     @property
     def rows(self) -> dict[Tuple, int]:
         """The facts with their multiplicities."""
-        if self._uncounted:
-            batch, self._uncounted = self._uncounted, []
-            count_in(self._rows, batch)
+        if self._load is not None:
+            self._count(self._load)
         return self._rows
+
+    def _count(self, load: Copies) -> None:
+        self._load = None
+        count_in(self._rows, load.came)
 
     def insert(self, t: Tuple, now: float) -> None:
         """Insert a fact; with a key, in place of the fact that has it. A present fact is only refreshed."""
@@ -110,11 +114,12 @@ class BaseTable:
             for t in rows:
                 self.insert(t, now)
         elif self._simple and not self._came and not self._went and not self._out:
-            if self._rows or self._uncounted:
+            if self._rows or self._load is not None:
                 self._in = self._in + rows if self._in else rows
                 count_in(self.rows, rows)
-            else:
-                self._in = self._uncounted = rows
+            elif rows:
+                self._in = rows
+                self._load = Copies(rows, [], rows.columns if isinstance(rows, Bulk) else None)
         elif not self._rows and not self._went and self._bulk is None and not self.bag:
             self._bulk = rows
             self._rows = dict.fromkeys(rows, 1)
@@ -246,7 +251,7 @@ class BaseTable:
                 columns = columns.distinct()
             return Loaded(self._rows, self.bag, columns)
         if self._in or self._out:
-            return Copies(self._in, self._out, self._in.columns if isinstance(self._in, Bulk) else None)
+            return Copies(self._in, self._out) if self._load is None else self._load
         return Delta(list(self._came), list(self._went), self.net() if self.bag else None)
 
     def export(self) -> Iterator[tuple[Tuple, int, float | None]]:
@@ -274,6 +279,8 @@ class BaseTable:
 
     def commit(self) -> None:
         """The transaction stands."""
+        if self._load is not None and self._load.walked:
+            self._count(self._load)
         self._bulk = None
         if self._in or self._out:
             self._in, self._out = [], []
@@ -289,8 +296,8 @@ class BaseTable:
         if self._bulk is not None:
             self._bulk = None
             self._rows = {}
-        if self._in is self._uncounted:
-            self._in, self._uncounted = [], []
+        if self._load is not None and self._in is self._load.came:
+            self._in, self._load = [], None
         self._itemise()
         came, went = self._came, self._went
         expiry, self._expiry_before = self._expiry_before, {}

@@ -116,34 +116,37 @@ class Copies(Delta):
     ([('gained', [('a',), ('b',), ('a',)])], [(('a',), 2), (('b',), 1)])
     """
 
-    __slots__ = ("_came", "_weights", "_went")
+    __slots__ = ("_weights", "came", "walked", "went")
 
     def __init__(self, came: list[Tuple], went: list[Tuple], columns: Columns | None = None) -> None:
         assert not (came and went), "what comes and goes at once has to be counted"
-        self._came = came
-        self._went = went
+        self.came = came
+        self.went = went
+        self.walked = False  # whether somebody has asked for the tuples
         self._weights: list[tuple[Tuple, int]] | None = None
         self.columns = columns
 
     def runs(self) -> list[tuple[Mode, list[Any]]]:
-        return _runs(self._went, self._came)
+        self.walked = True
+        return _runs(self.went, self.came)
 
     @property
     def weights(self) -> list[tuple[Tuple, int]]:  # type: ignore[override]
         if self._weights is None:
-            self._weights = [*Counter(self._came).items(), *((t, -n) for t, n in Counter(self._went).items())]
+            self.walked = True
+            self._weights = [*Counter(self.came).items(), *((t, -n) for t, n in Counter(self.went).items())]
         return self._weights
 
     @property
     def gained(self) -> list[Tuple]:  # type: ignore[override]
-        return [t for t, _ in self.weights] if self._came else []
+        return [t for t, _ in self.weights] if self.came else []
 
     @property
     def lost(self) -> list[Tuple]:  # type: ignore[override]
-        return [t for t, _ in self.weights] if self._went else []
+        return [t for t, _ in self.weights] if self.went else []
 
     def __bool__(self) -> bool:
-        return bool(self._came or self._went)
+        return bool(self.came or self.went)
 
 
 def _runs(lost: list[Tuple], gained: list[Tuple]) -> list[tuple[Mode, list[Any]]]:
