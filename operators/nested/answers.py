@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import add
+from functools import lru_cache
 from typing import Any, Protocol
 
 from operators.expr import Expr
@@ -11,6 +11,7 @@ from operators.guard import guarded, taking
 from operators.monoids import Linear, Monoid
 from operators.nested.gather import Equal, gather_sums, gather_total, gather_values
 from operators.nested.measures import Measures
+from operators.source import Source
 
 __all__ = ["Answers", "FedAnswers", "SummedAnswer", "SummedAnswers", "answers"]
 
@@ -64,19 +65,12 @@ class SummedAnswers:
         self._default = default
         self._sums: dict[Any, list[int]] = {}
         self._pending: dict[Any, list[int]] = {}
+        self._merge = _merging(measures.width)
         self.receive = taking(text, kernel, self._pending)
 
     def settle(self) -> dict[Any, None]:
-        sums, pending = self._sums, self._pending
-        for e, change in pending.items():
-            old = sums.get(e)
-            if old is None:
-                if change[0]:
-                    sums[e] = change
-            else:
-                sums[e] = left = list(map(add, old, change))
-                if not left[0]:
-                    del sums[e]
+        pending = self._pending
+        self._merge(pending, self._sums)
         touched = dict.fromkeys(pending)
         pending.clear()
         return touched
@@ -91,6 +85,23 @@ class SummedAnswers:
     def check(self) -> None:
         assert not self._pending, "inner rows are not taken over"
         assert all(sums[0] > 0 for sums in self._sums.values()), "an empty or negative sum is kept"
+
+
+@lru_cache(maxsize=64)
+def _merging(width: int) -> Callable[[dict[Any, list[int]], dict[Any, list[int]]], None]:
+    """The loop that adds changes to sums, written out; what has no rows left is dropped."""
+    source = Source()
+    source.line(0, "def merge(changes, sums):")
+    source.line(1, "find = sums.get")
+    source.line(1, "for e, change in changes.items():")
+    source.line(2, "old = find(e)")
+    source.line(2, "if old is None:")
+    source.line(3, "if change[0]: sums[e] = change")
+    source.line(3, "continue")
+    for i in range(width):
+        source.line(2, f"old[{i}] += change[{i}]")
+    source.line(2, "if not old[0]: del sums[e]")
+    return source.compile("merge")  # type: ignore[no-any-return]
 
 
 class SummedAnswer:

@@ -23,13 +23,17 @@ Vector = list[int]
 
 
 class _Kind:
-    """The outer rows with one value of the equality: their sums by group, and the key under which these are entered."""
+    """The outer rows with one value of the equality: their sums by group, and the key under which these are entered.
 
-    __slots__ = ("key", "sums")
+    Where there is no index to enter them into, it `passes` or does not.
+    """
+
+    __slots__ = ("key", "passes", "sums")
 
     def __init__(self) -> None:
         self.sums: dict[Tuple, Vector] = {}
         self.key: Any = None
+        self.passes = False
 
     def add(self, changes: dict[Tuple, Vector]) -> bool:
         """Change the sums; whether anything is left."""
@@ -101,26 +105,27 @@ class ByAnswer:
 
     def _pass(self, touched: dict[Any, None], changes: dict[Any, dict[Tuple, Vector]]) -> None:
         """Tell which kinds pass a constant."""
-        holds, change = COMPARE[self._op], self._heads.change
+        holds, change, key_of, find = COMPARE[self._op], self._heads.change, self._key_of, self._kinds.get
         threshold: Any = None
         for e in touched:
-            kind, rows = self._kinds.get(e), changes.get(e)
+            kind, rows = find(e), changes.get(e) if changes else None
             if kind is None:
                 if rows is None:
                     continue
                 kind = self._kinds[e] = _Kind()
             if threshold is None:
                 threshold = self._threshold(())
-            passed = kind.key is not None and holds(kind.key, threshold)
-            if passed and rows is not None:
-                for group, vector in rows.items():
-                    change(group, vector, 1)
-            if rows is not None and not kind.add(rows):
-                del self._kinds[e]
-                continue
-            kind.key = key = self._key_of(e)
-            passes = key is not None and holds(key, threshold)
-            if passes != passed:
+            passed = kind.passes
+            if rows is not None:
+                if passed:
+                    for group, vector in rows.items():
+                        change(group, vector, 1)
+                if not kind.add(rows):
+                    del self._kinds[e]
+                    continue
+            kind.key = key = key_of(e)
+            kind.passes = passes = key is not None and holds(key, threshold)
+            if passes is not passed:
                 for group, vector in kind.sums.items():
                     change(group, vector, 1 if passes else -1)
 
