@@ -7,7 +7,7 @@ TPC-H is uniform: every part is in about as many lines as every other, and all q
 of Q17 looks at the distinct quantities of one part, so at 50 of them at most. `skewed` draws two columns of the lines
 anew, from a seed, and leaves all others:
 
-- the part, from a power law: the part of rank i is drawn with odds i ** -2, and the first ranks go to the parts that
+- the part, from a power law: the part of rank i is drawn with odds i ** -1.5, and the first ranks go to the parts that
   Q17 asks for (in the uniform data these are one part in a thousand);
 - the quantity, from a long tail (Lomax, shape 1.5, mean 100,000), so that nearly all differ; the price is that of
   the unit times the quantity.
@@ -42,7 +42,7 @@ TABLES: dict[str, dict[str, int]] = {
 }
 """The columns that are kept, each with what makes a whole number of it."""
 
-EXPONENT = 2  # of the power law of the parts; skewed generators of TPC-H take 0 to 4
+EXPONENT = 1.5  # of the power law of the parts; skewed generators of TPC-H take 0 to 4
 SHAPE, MEAN = 1.5, 100_000  # of the quantities
 
 
