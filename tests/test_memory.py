@@ -104,3 +104,21 @@ def test_cheapest_cost_over_partitions(way: str) -> None:
     rng = random.Random(5)
     links = [(x, y, rng.randint(1, 9)) for x, y in graph(16, 40, 4)]
     run(CHEAPEST, links, "best", 150, partitions=3, **WAYS[way])
+
+
+def test_a_closed_session_lets_go_at_once() -> None:
+    """Without waiting for the collector, which comes late where there is a lot."""
+    text = """
+    .decl e(x: number, y: number)
+    degree(x, count<*>) :- e(x, _).
+    of(x, y, d) :- e(x, y), degree(x, d).
+    sums(x, sum<d>) :- e(x, y), degree(y, d).
+    """
+    facts = {"e": [(i, i * 7 % 10_000) for i in range(10_000)]}
+    gc.collect()
+    gc.disable()
+    try:
+        livelog.open(datalog.parse(text), facts=facts).close()
+        assert gc.collect() < 10_000  # what was parsed and planned, but no facts, cells or tuples
+    finally:
+        gc.enable()

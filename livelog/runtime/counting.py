@@ -320,8 +320,10 @@ class Counting:
     def clear(self) -> None:
         """Let go of all state."""
         self.counts = Counts()
-        self.heads = None
+        self.heads = self.shown = None
+        self._below = {}
         self._tables.clear()
+        self._readers.clear()
         self.nodes.clear()
         self._ports.clear()
 

@@ -78,7 +78,6 @@ class Worker:
         memories = [s.remembered() if isinstance(s, Counting) else None for s in self.strata]
         self.clear()
         memories = memories or [None] * len(self.plan.strata)
-        self.strata, self._producer = [], {}
         for i, memory in enumerate(memories):
             stratum = self._stratum(i, limit, memory)
             self.strata.append(stratum)
@@ -90,6 +89,7 @@ class Worker:
         """Let go of the strata's state at once, without waiting for the collector."""
         for stratum in self.strata:
             stratum.clear()
+        self.strata, self._producer = [], {}  # they know how to send, and so they know this worker
 
     def _stratum(self, i: int, limit: int | None, memory: Any) -> Component | Counting:
         stratum = self.plan.strata[i]
