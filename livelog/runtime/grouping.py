@@ -11,6 +11,7 @@ from operators.expr import Const
 from operators.groupby import GroupBy, Sums
 from operators.monoids import factory
 from operators.sums import Summing
+from operators.tally import Tally
 from planner.plan import GroupRule, LineageRule, Plan
 
 __all__ = ["Groups", "states"]
@@ -39,9 +40,18 @@ class Groups:
             rule.text, len(rule.group), states(rule, plan), rule.layout, sums, len(rule.factors)
         )
         self.heads = self._groups
+        # where groups are sums and live here, rows are added to them one by one
+        self._tally = None
+        if links.alone and None not in sums:
+            self._tally = Tally(rule.text, rule.where, rule.group, rule.factors, self._groups.cells)
 
     def begin(self, deltas: Mapping[str, Delta]) -> None:
-        if delta := deltas.get(self._rule.input.relation):
+        delta = deltas.get(self._rule.input.relation)
+        if not delta:
+            return
+        if self._tally is not None and delta.columns is None:
+            self._tally(delta)
+        else:
             self._links.deliver(self, 0, self._summing(delta).items(), self._home, vectors=self._vectors)
 
     def receive(self, port: int, rows: Weights) -> None:
