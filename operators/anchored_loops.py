@@ -13,7 +13,7 @@ from operators.delta import Mode
 from operators.expr import Col, Expr
 from operators.lineage_loops import Forms, Product, product_texts, reads_only
 from operators.source import Source, key_text
-from operators.sums import amounts
+from operators.sums import named_amounts, of_row, walking
 
 __all__ = ["anchor_of", "junction_class", "meeting", "taking_in"]
 
@@ -55,27 +55,19 @@ def taking_in(
     form = forms[anchor]
     theirs = [f"j.{name}" for name in _sums(len(forms[1 - anchor].factors))]
     source = Source()
-
-    def column(i: int) -> str:
-        return f"t[{i}]"
-
     source.line(0, "def take(batch, table, join, rows, make, touch):")
     source.line(1, "find, known = rows.get, table.get")
-    source.line(1, "for t in batch:" if mode in ("gained", "lost") else "for t, w in batch:")
     if mode is None:
+        walking(source, (), "weighted")
         first = len(form.key)
-        key, kept = [[column(i) for i in r] for r in (range(first), range(first, first + len(form.kept)))]
+        key, kept = [[of_row(i) for i in r] for r in (range(first), range(first, first + len(form.kept)))]
         own = ["w"] if form.bare else [f"a{i}" for i in range(len(form.factors))]
         if not form.bare:
             source.line(2, f"{', '.join(own)} = w")
     else:
-        for w in form.where:
-            source.line(2, f"if not {source.expression(w, column)}: continue")
-        key, kept = [column(c) for c in form.key], [source.expression(e, column) for e in form.kept]
-        own, _ = amounts(source, form.factors, mode, column)
-        for i in range(1, len(own)):
-            source.line(2, f"a{i} = {own[i]}")
-            own[i] = f"a{i}"
+        walking(source, form.where, mode)
+        key, kept = [of_row(c) for c in form.key], [source.expression(e, of_row) for e in form.kept]
+        own = named_amounts(source, form.factors, mode)
     columns = key + kept if anchor == 0 else key + [""] * len(forms[0].kept) + kept
     source.line(2, f"key = {key_text(key)}")
     finding(source, 2, [columns[e.index] for e in outputs if isinstance(e, Col)])

@@ -18,7 +18,7 @@ from operators.expr import Expr
 from operators.guard import guarded
 from operators.source import Source, key_text, tuple_text
 
-__all__ = ["COUNT", "Factor", "Summing", "amounts", "summing"]
+__all__ = ["COUNT", "Factor", "Summing", "named_amounts", "of_row", "summing", "walking"]
 
 Tuple = tuple[Any, ...]
 
@@ -60,20 +60,14 @@ def summing(
     {'k': {('a',): [3, 19], ('b',): [1, 1]}}
     """
     source = Source()
-
-    def column(i: int) -> str:
-        return f"t[{i}]"
-
     source.line(0, "def kernel(batch, out):")
     source.line(1, "find = out.get")
-    source.line(1, "for t, w in batch:" if mode == "weighted" else "for t in batch:")
-    for w in where:
-        source.line(2, f"if not {source.expression(w, column)}: continue")
-    initial, later = amounts(source, factors, mode, column)
+    walking(source, where, mode)
+    initial, later = _amounts(source, factors, mode)
     bare = len(factors) == 1
     vector = initial[0] if bare else f"[{', '.join(initial)}]"
-    row = tuple_text([source.expression(e, column) for e in kept])
-    at = None if key is None else key_text([column(c) for c in key])
+    row = tuple_text([source.expression(e, of_row) for e in kept])
+    at = None if key is None else key_text([of_row(c) for c in key])
     table, entry = "out", row
     if at is not None and kept:
         source.line(2, f"at = {at}")
@@ -94,9 +88,19 @@ def summing(
     return source.compile("kernel")  # type: ignore[no-any-return]
 
 
-def amounts(
-    source: Source, factors: Sequence[Factor], mode: Mode, column: Callable[[int], str]
-) -> tuple[list[str], list[str]]:
+def of_row(i: int) -> str:
+    """How loops over rows spell a column."""
+    return f"t[{i}]"
+
+
+def walking(source: Source, where: Sequence[Expr], mode: Mode) -> None:
+    """The lines of a loop over those rows `t` of a batch, each perhaps with a weight `w`, that meet some conditions."""
+    source.line(1, "for t, w in batch:" if mode == "weighted" else "for t in batch:")
+    for condition in where:
+        source.line(2, f"if not {source.expression(condition, of_row)}: continue")
+
+
+def _amounts(source: Source, factors: Sequence[Factor], mode: Mode) -> tuple[list[str], list[str]]:
     """By entry of a vector, what a row puts into a new one, and how it changes one that is there."""
     lifted: dict[tuple[Any, Any], str] = {}
     initial, later = [], []
@@ -104,12 +108,12 @@ def amounts(
         if factor.value is None:
             amount = "1"
         elif factor.lift is None:
-            amount = source.expression(factor.value, column, factor.exact)
+            amount = source.expression(factor.value, of_row, factor.exact)
         else:
             name = lifted.get((factor.lift, factor.value))
             if name is None:
                 name = lifted[factor.lift, factor.value] = f"lifted_{len(lifted)}"
-                value = source.expression(factor.value, column, factor.exact)
+                value = source.expression(factor.value, of_row, factor.exact)
                 if factor.lift is coarse:
                     _scaling(source, name, value)
                 else:
@@ -120,6 +124,18 @@ def amounts(
         initial.append(f"-{amount}" if mode == "lost" else amount)
         later.append(f"{'-' if mode == 'lost' else '+'}= {amount}")
     return initial, later
+
+
+def named_amounts(source: Source, factors: Sequence[Factor], mode: Mode) -> list[str]:
+    """The lines that compute what a row adds to each entry of a vector, and the names of that.
+
+    Whatever raises does so here, before anything is added.
+    """
+    own, _ = _amounts(source, factors, mode)
+    for i in range(1, len(own)):
+        source.line(2, f"a{i} = {own[i]}")
+        own[i] = f"a{i}"
+    return own
 
 
 def _scaling(source: Source, name: str, value: str) -> None:

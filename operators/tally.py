@@ -9,7 +9,7 @@ from operators.delta import Delta, Mode
 from operators.expr import Expr
 from operators.guard import guarded
 from operators.source import Source
-from operators.sums import Factor, amounts
+from operators.sums import Factor, named_amounts, of_row, walking
 
 __all__ = ["Tally"]
 
@@ -46,20 +46,11 @@ def _tallying(
 ) -> Callable[..., None]:
     """The loop `(batch, rows, make, touch)`; all but the batch is of the cells."""
     source = Source()
-
-    def column(i: int) -> str:
-        return f"t[{i}]"
-
     source.line(0, "def tally(batch, rows, make, touch):")
     source.line(1, "find = rows.get")
-    source.line(1, "for t, w in batch:" if mode == "weighted" else "for t in batch:")
-    for condition in where:
-        source.line(2, f"if not {source.expression(condition, column)}: continue")
-    own, _ = amounts(source, factors, mode, column)
-    for i in range(1, len(own)):  # whatever raises does so before anything is added
-        source.line(2, f"a{i} = {own[i]}")
-        own[i] = f"a{i}"
-    finding(source, 2, [source.expression(e, column) for e in group])
+    walking(source, where, mode)
+    own = named_amounts(source, factors, mode)
+    finding(source, 2, [source.expression(e, of_row) for e in group])
     touching(source, 2)
     adding(source, 2, own)
     return source.compile("tally")  # type: ignore[no-any-return]
