@@ -52,18 +52,17 @@ def take_out(known: dict[Tuple, int], rows: list[Tuple]) -> list[Tuple]:
 
     >>> table = {("a",): 1, ("b",): 3, ("c",): 2}
     >>> take_out(table, [("b",), ("a",), ("b",), ("a",), ("d",)]), table
-    ([('b',), ('a',), ('b',)], {('c',): 2, ('b',): 1})
+    ([('b',), ('b',), ('a',)], {('c',): 2, ('b',): 1})
     """
     counts = list(map(known.pop, rows, repeat(0)))  # most facts have one copy, and are named once
     if counts.count(1) == len(counts):
         return rows
-    dict.update(known, {t: count for t, count in zip(rows, counts, strict=True) if count > 1})
-    return [t for t, count in zip(rows, counts, strict=True) if count == 1 or _take_one(known, t)]
-
-
-def _take_one(known: dict[Tuple, int], t: Tuple) -> bool:
-    """Delete one copy; whether there was one."""
-    count = known.pop(t, 0)
-    if count > 1:
-        known[t] = count - 1
-    return count > 0
+    left: dict[Tuple, int] = {}  # of the others, the copies that are still there
+    absent: Counter[Tuple] = Counter()
+    for t, count in [pair for pair in zip(rows, counts, strict=True) if pair[1] != 1]:
+        if count := count or left.get(t, 0):
+            left[t] = count - 1
+        else:
+            absent[t] += 1
+    dict.update(known, {t: count for t, count in left.items() if count})
+    return list((Counter(rows) - absent).elements()) if absent else rows
