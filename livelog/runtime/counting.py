@@ -11,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from livelog.runtime.counted import Joined, Mapped, Table
 from livelog.runtime.grouping import Groups
 from livelog.runtime.lineage import Lineage
 from livelog.runtime.lookups import Asking
 from livelog.runtime.nesting import Nesting
 from livelog.runtime.node import Links, Node, unpacked
 from operators.approx import Approx, ApproxGroups
-from operators.delta import Delta, Mode
+from operators.delta import Delta
 from operators.errors import RuleFailure
 from operators.expr import Col
 from operators.groupby import GroupBy
-from operators.guard import guarded
-from operators.kernels import Shape, forward, mapper
 from operators.partition import Router
 from operators.shared import Shared
 from operators.zset import Counts, ZTable
@@ -45,7 +44,6 @@ __all__ = ["NODES", "Counting"]
 Tuple = tuple[Any, ...]
 Weights = list[tuple[Tuple, int]]
 Send = Callable[[int, str, int, list[Any]], None]
-Table = ZTable | Shared
 
 NODES: dict[type, Callable[[Any, Plan, Links], Node]] = {
     GroupRule: Groups,
@@ -54,54 +52,6 @@ NODES: dict[type, Callable[[Any, Plan, Links], Node]] = {
     NestedRule: Nesting,
 }
 """What runs the rules that keep state of their own; see `livelog.runtime.node`."""
-
-
-class _Mapped:
-    """A MapRule: what it makes of a batch of its input, written down for the counts of its heads."""
-
-    def __init__(self, rule: MapRule, plan: Plan) -> None:
-        self.text = rule.text
-        arity = plan.relations[rule.input.relation].arity
-        self._shape = Shape(arity, (), None, (), rule.where, rule.outputs)
-        self._kernels: dict[str, Callable[..., None]] = {}
-
-    def run(self, delta: Delta, out: Counts) -> None:
-        for purpose, batch, tell in _batches(delta, out):
-            kernel = self._kernels.get(purpose)
-            if kernel is None:
-                kernel = self._kernels[purpose] = mapper(self._shape, purpose)
-            guarded(self.text, kernel, batch, None, tell, out.changes, bare=purpose != "weighted")
-
-
-class _Joined:
-    """A JoinRule: its two sides and their kernels."""
-
-    def __init__(self, rule: JoinRule, plan: Plan, left: Table, right: Table) -> None:
-        self.text = rule.text
-        arities = [plan.relations[i.relation].arity for i in (rule.left, rule.right)]
-        self._shape = Shape(arities[0], rule.left.key, arities[1], rule.right.key, rule.where, rule.outputs)
-        self._kernels: dict[tuple[str, str], Callable[..., None]] = {}
-        self._others = {"left": right, "right": left}
-        self._find = {
-            side: table.find if isinstance(table, Shared) else table.index(key).get
-            for side, table, key in (("left", right, rule.right.key), ("right", left, rule.left.key))
-        }
-
-    def run(self, side: str, delta: Delta, out: Counts) -> None:
-        find, other = self._find[side], self._others[side]
-        cells = isinstance(other, Shared)
-        old = other.old if isinstance(other, Shared) else None
-        for purpose, batch, tell in _batches(delta, out):
-            kernel = self._kernels.get((side, purpose))
-            if kernel is None:
-                kernel = self._kernels[side, purpose] = forward(self._shape, side, purpose, cells=cells)
-            guarded(self.text, kernel, batch, find, None, old, tell, out.changes, bare=purpose != "weighted")
-
-
-def _batches(delta: Delta, out: Counts) -> list[tuple[Mode, list[Any], Any]]:
-    """A change as batches for kernels, each with its purpose and with whom to tell of heads."""
-    tell = {"lost": out.went.append, "gained": out.came.append, "weighted": None}
-    return [(mode, batch, tell[mode]) for mode, batch in delta.runs()]
 
 
 def _copied(stratum: Stratum, plan: Plan) -> str | None:
@@ -153,8 +103,8 @@ class Counting:
         self._below = below or {}
         self._tables: list[Table] = []
         self._numbers: dict[tuple[str, Placement | None], int] = {}
-        self._readers: list[list[tuple[_Joined, str]]] = []  # table -> joins, with the side that it is
-        self._maps: list[tuple[str, _Mapped]] = []
+        self._readers: list[list[tuple[Joined, str]]] = []  # table -> joins, with the side that it is
+        self._maps: list[tuple[str, Mapped]] = []
         self._copied = _copied(stratum, plan)
         for rule in stratum.rules if self._copied is None else ():
             self._build(rule)
@@ -175,10 +125,10 @@ class Counting:
 
     def _build(self, rule: Any) -> None:
         if isinstance(rule, MapRule):
-            self._maps.append((rule.input.relation, _Mapped(rule, self.plan)))
+            self._maps.append((rule.input.relation, Mapped(rule, self.plan)))
         elif isinstance(rule, JoinRule):
             left, right = self._table(rule.left), self._table(rule.right)
-            joined = _Joined(rule, self.plan, self._tables[left], self._tables[right])
+            joined = Joined(rule, self.plan, self._tables[left], self._tables[right])
             self._readers[left].append((joined, "left"))
             self._readers[right].append((joined, "right"))
         else:
