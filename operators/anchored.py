@@ -81,7 +81,8 @@ class Anchored:
         if take is None:
             take = self._takes[mode] = taking_in(*self._plan, mode)
         cells = self._cells
-        guarded(self.text, take, batch, self._junctions, self._make, cells.rows, cells.make, cells.touched.append)
+        touch, bare = cells.touched.append, mode in ("gained", "lost")
+        guarded(self.text, take, batch, self._junctions, self._make, cells.rows, cells.make, touch, bare=bare)
 
     def _met(self, changes: dict[Any, Any]) -> None:
         self._meet(changes.items(), self._junctions, self._make, self._cells.touched.append)

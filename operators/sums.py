@@ -182,4 +182,4 @@ class Summing:
         loop = self._loops.get(mode)
         if loop is None:
             loop = self._loops[mode] = summing(*self._plan, mode)
-        guarded(self._text, loop, batch, out)
+        guarded(self._text, loop, batch, out, bare=mode != "weighted")

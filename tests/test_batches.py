@@ -17,6 +17,10 @@ from datalog.errors import FactProblem
 from livelog.values import Coercer
 from operators.base import BaseTable
 from operators.batches import let_in, take_out
+from operators.delta import Delta
+from operators.errors import RuleFailure
+from operators.expr import Apply, Col, Const
+from operators.sums import COUNT, Factor, Summing
 
 KINDS = ("number", "unsigned", "float", "symbol", "numeric", "any", "list")
 
@@ -257,3 +261,17 @@ def test_a_batch_that_fails_in_a_rule_leaves_nothing_behind() -> None:
             tx.delete_all("e", [(1, 1), (2, 2)])
             tx.insert_all("e", [(2, 2), (4, 1)])
         assert list(s["q"]) == [(2, 5), (3, 2), (4, 10)]
+
+
+@pytest.mark.parametrize("bag", ["", " bag"])
+def test_a_row_that_begins_with_a_list_is_named_whole(bag: str) -> None:
+    """Two columns, the first of them a tuple: that looks like a row with its weight."""
+    text = f".decl e(x: list, y: number){bag}\nq(x, sum<z>) :- e(x, y), z = 10 / y."
+    s = livelog.open(datalog.parse(text))
+    with pytest.raises(livelog.LivelogError) as caught, s.transaction() as tx:
+        tx.insert_all("e", [([1], 2), ([2, 3], 0)])
+    assert "[2, 3], 0" in str(caught.value), str(caught.value)
+    sums = Summing("", (), None, (Col(0),), (COUNT, Factor(Apply("/", int.__floordiv__, (Const(1), Col(1))))))
+    with pytest.raises(RuleFailure) as failed:
+        sums(Delta([((1,), 2), ((2, 3), 0)], []))
+    assert failed.value.row == ((2, 3), 0)

@@ -17,6 +17,7 @@ __all__ = ["ByOrder"]
 
 Tuple = tuple[Any, ...]
 
+
 class ByOrder:
     """Outer rows in blocks: those with the same values in the columns of an equality (all, where there is none).
 
