@@ -9,6 +9,7 @@ bags, as in the paper; `set` rows in the table show what it takes to keep facts 
   that has the groups; or of `s2`, each of which changes about ten groups; or half and half.
 - recomputing is opening a session on files with all the rows, the new ones included: the fastest batch path there is.
   The load of `groupBy` adds columns up and leaves the rows uncounted; the first increment counts them (`first ms`).
+  Growth is therefore held against the cheaper one of the first two increments.
 - pandas reads the same file with `read_csv`, and groups it, in turns with our loads.
 
 Results are held against a loop in plain Python before anything is timed. `--quick` runs it small.
@@ -160,7 +161,7 @@ def row(name: str, timed: Timed) -> dict[str, Any]:
         "first ms": timed.increments[0] * 1000,
         "increment ms": increment * 1000,
         "recompute / increment": timed.again / increment,
-        "ninth / first": timed.increments[-1] / timed.increments[0],
+        "ninth / first": timed.increments[-1] / min(timed.increments[:2]),
         "decrement / increment": statistics.median(timed.decrements) / increment,
     }
 
@@ -169,7 +170,7 @@ def bars(name: str, timed: Timed) -> list[Bar]:
     increment = statistics.median(timed.increments)
     return [
         Bar(f"{name}: increment / recomputing", increment / timed.again, FASTER),
-        Bar(f"{name}: ninth increment / first", timed.increments[-1] / timed.increments[0], GROWTH),
+        Bar(f"{name}: ninth increment / first", timed.increments[-1] / min(timed.increments[:2]), GROWTH),
         Bar(f"{name}: decrement / increment", statistics.median(timed.decrements) / increment, DECREMENT),
     ]
 

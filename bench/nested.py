@@ -8,6 +8,8 @@
   well when the engine has, where the triggers are faster.) The order book grows from empty, one order in ten is
   withdrawn on the way, and each transaction is one row. Prices have many distinct values (`BOOK`), as prices in
   floating point have in the finance benchmark, and so have volumes where these are compared.
+- naive: the engine and the loops that the queries spell out (`nested_naive.py`), run anew after every transaction, on
+  the same streams, until the loops have used up ten seconds.
 - TPC-H (`tpch.py`): the lines of orders are the stream, the other tables are there from the start. Q17 on the uniform
   data, on the skewed ones and (without a bar) on more skewed ones, a line for each transaction. Q18 with a line for
   each transaction and with 1,000; and 1,000 at a time into a program that has no rule for them: what it takes to check
@@ -39,7 +41,7 @@ import topologies
 from bench import tpch
 from bench.harness import Bar, Result, Stopwatch, finish, progress, settle
 from bench.nested_naive import Row
-from bench.nested_queries import QUERIES, Engine, Operation, Query, Run, Triggers, program
+from bench.nested_queries import QUERIES, Engine, Naive, Operation, Query, Run, Triggers, program
 from bench.nested_sorted import SORTED
 from bench.nested_triggers import Nq2Hoisted
 
@@ -48,6 +50,8 @@ SEED = 1
 BOOK: dict[str, Any] = {"start": 1_000_000, "depth": 100_000, "updates": 0.0}
 VOLUMES = {"psp": 100_000}  # the mean; what is compared should have many values, and mst's products 64 bits
 MICRO = 1e6
+
+Rival = Triggers | Naive
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +62,13 @@ class Scale:
     blocks: int
     block: int
     limit: float
+    naive: float  # the seconds for the loops
     lines: float  # the scale factor of the uniform data
     skewed: float
 
 
-FULL = Scale((10_000, 1_000_000), 40, 100, 60.0, 0.1, 0.1)
-QUICK = Scale((100, 500), 3, 10, 0.05, 0.001, 0.001)
+FULL = Scale((10_000, 1_000_000), 40, 100, 60.0, 10.0, 0.1, 0.1)
+QUICK = Scale((100, 500), 3, 10, 0.05, 0.02, 0.001, 0.001)
 
 GROWTH = ("vwap", "nq1", "mst", "psp")
 GROWTH_BAR = 2.0
@@ -139,14 +144,14 @@ def growth(name: str, scale: Scale) -> tuple[list[Bar], list[dict[str, Any]]]:
     return bars, rows
 
 
-def feed(who: Engine | Triggers, block: Iterable[Any], runs: bool = False) -> None:
+def feed(who: Engine | Rival, block: Iterable[Any], runs: bool = False) -> None:
     """The transactions of a block: lists of operations, or of runs of many rows."""
     apply = who.apply_runs if runs else who.apply
     for transaction in block:
         apply(transaction)
 
 
-# --- against triggers --------------------------------------------------------------------------------------------
+# --- against triggers, and against loops -------------------------------------------------------------------------
 
 
 def against(
@@ -156,36 +161,37 @@ def against(
     limit: float,
     facts: dict[str, list[Row]] | None = None,
     size: int = 1,
+    rival: type[Rival] = Triggers,
 ) -> tuple[float, list[dict[str, Any]]]:
-    """Engine and triggers in turns until one of them has used up its time, or the stream ends; the ratio."""
-    progress(f"triggers, {label}")
+    """Engine and rival in turns until one of them has used up its time, or the stream ends; the ratio."""
+    progress(f"{rival.name}, {label}")
     with settle():
-        engine, triggers = Engine(query, facts), Triggers(query, facts)
+        engine, other = Engine(query, facts), rival(query, facts)
         ours, theirs = Stopwatch(), Stopwatch()
         done, live = 0, 0
         transactions = batches(operations, size)
         while max(sum(ours.laps), sum(theirs.laps)) < limit:
             # about a hundredth of what has been done: the blocks grow, and the limit is not passed by much
-            block = list(islice(transactions, max(10, done // 100)))
+            block = list(islice(transactions, max(rival.block, done // 100)))
             if not block:
                 break
             with theirs:
-                feed(triggers, block, runs=size > 1)
+                feed(other, block, runs=size > 1)
             with ours:
                 feed(engine, block, runs=size > 1)
-            assert engine.rows() == triggers.rows(), f"{label}: different answers after {done + len(block):,}"
+            assert engine.rows() == other.rows(), f"{label}: different answers after {done + len(block):,}"
             done += len(block)
             live += sum((1 if sign == "+" else -1) * (len(rows) if size > 1 else 1)
                         for transaction in block for sign, _, rows in transaction)  # fmt: skip
     rows = [
-        row("triggers", label, who, **{
+        row(rival.name, label, who, **{
             "live rows": live, "transactions": done, "rows each": size, "seconds": sum(watch.laps),
             "µs each, mean": sum(watch.laps) / done * MICRO,
         })
-        for who, watch in (("engine", ours), ("triggers", theirs))
+        for who, watch in (("engine", ours), (rival.name, theirs))
     ]  # fmt: skip
     ratio = sum(ours.laps) / sum(theirs.laps)
-    progress(f"triggers, {label}: {done:,} transactions, engine / triggers {100 * ratio:.2f} %")
+    progress(f"{rival.name}, {label}: {done:,} transactions, engine / {rival.name} {100 * ratio:.2f} %")
     return ratio, rows
 
 
@@ -202,6 +208,7 @@ def finance(name: str, scale: Scale) -> tuple[list[Bar], list[dict[str, Any]]]:
     if name == "nq2":
         hoisted = Query(query.view, query.example, query.relations, Nq2Hoisted)
         rows += against("nq2, hoisted by hand", hoisted, growing(query), scale.limit)[1]
+    rows += against(name, query, growing(query), scale.naive, rival=Naive)[1]
     return trigger_bar(name, ratio), rows
 
 
@@ -234,6 +241,8 @@ def small_orders(scale: Scale) -> tuple[list[Bar], list[dict[str, Any]]]:
         ratio, more = against(label, QUERIES["q17"], changes, scale.limit, {"part": data["part"]})
         bars += trigger_bar(label, ratio)
         rows += more
+        changes = tpch.line_changes(lines, seed=SEED)
+        rows += against(label, QUERIES["q17"], changes, scale.naive, {"part": data["part"]}, rival=Naive)[1]
     return bars, rows
 
 
@@ -248,6 +257,8 @@ def large_orders(scale: Scale) -> tuple[list[Bar], list[dict[str, Any]]]:
         changes = tpch.line_changes(data["lineitem"][:lines], seed=SEED)
         ratio, more = against(label, QUERIES["q18"], changes, scale.limit, base, size)
         rows += more
+        changes = tpch.line_changes(data["lineitem"][:lines], seed=SEED)
+        rows += against(label, QUERIES["q18"], changes, scale.naive, base, size, Naive)[1]
         if size == BATCH:
             bars.append(Bar(f"triggers: {label}, engine / triggers", ratio, BATCH_BAR))
             rows.append(facts_alone(tpch.line_changes(data["lineitem"][:lines], seed=SEED), base))

@@ -1,4 +1,4 @@
-"""The nested-aggregate queries: each as one view of an example, as triggers, and the engine and they put to work."""
+"""The nested-aggregate queries: each as one view of an example, as triggers and as loops, all put to work."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import datalog
 import livelog
 from bench import nested_triggers as triggers
 from bench import nested_triggers_tpch as tpch
-from bench.nested_naive import Row
+from bench.nested_naive import NAIVE, Row
 from planner.draft import reads
 
-__all__ = ["QUERIES", "Engine", "Operation", "Query", "Run", "Triggers", "program"]
+__all__ = ["QUERIES", "Engine", "Naive", "Operation", "Query", "Run", "Triggers", "program"]
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -115,6 +115,9 @@ class Engine:
 class Triggers:
     """The triggers of a query, fed in the same way."""
 
+    name = "triggers"
+    block = 10  # transactions at a time, at first
+
     def __init__(self, query: Query, facts: dict[str, list[Row]] | None = None) -> None:
         self._trigger = query.trigger()
         self._on = {name: getattr(self._trigger, f"on_{name}") for name in query.relations}
@@ -137,3 +140,30 @@ class Triggers:
 
     def rows(self) -> list[Row]:
         return sorted(self._trigger.rows())
+
+
+class Naive:
+    """The loops of a query over all rows, run anew after every transaction, fed in the same way."""
+
+    name = "naive"
+    block = 1
+
+    def __init__(self, query: Query, facts: dict[str, list[Row]] | None = None) -> None:
+        self._evaluate = NAIVE[query.view]
+        self._tables = {name: set((facts or {}).get(name, ())) for name in query.relations}
+        self._rows = self._evaluate(self._tables)
+
+    def apply(self, operations: Iterable[Operation]) -> None:
+        """One transaction."""
+        for sign, relation, row in operations:
+            (self._tables[relation].add if sign == "+" else self._tables[relation].remove)(row)
+        self._rows = self._evaluate(self._tables)
+
+    def apply_runs(self, runs: Iterable[Run]) -> None:
+        """One transaction of many rows."""
+        for sign, relation, rows in runs:
+            (self._tables[relation].update if sign == "+" else self._tables[relation].difference_update)(rows)
+        self._rows = self._evaluate(self._tables)
+
+    def rows(self) -> list[Row]:
+        return sorted(self._rows)

@@ -218,8 +218,11 @@ def assert_sound(result: Any, bars: int) -> None:
 
 
 def test_the_bench_runs() -> None:
-    """Small; it asserts itself that engine and triggers agree."""
-    assert_sound(nested.run(("growth-vwap", "growth-mst", "half", "vwap", "nq2"), quick=True), bars=6)
+    """Small; it asserts itself that the engine, triggers and loops agree."""
+    result = nested.run(("growth-vwap", "growth-mst", "half", "vwap", "nq2"), quick=True)
+    assert_sound(result, bars=6)
+    rivals = {(entry["query"], entry["who"]) for entry in result.rows if entry["part"] != "growth"}
+    assert {(name, who) for name in ("half", "vwap", "nq2") for who in ("engine", "triggers", "naive")} <= rivals
 
 
 def test_the_bench_runs_on_tpch(folder: Path, data: dict[str, list[Row]], monkeypatch: pytest.MonkeyPatch) -> None:
