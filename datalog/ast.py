@@ -14,10 +14,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 __all__ = [
-    "Aggregate", "Atom", "Call", "Column", "Comparison", "Constant", "Directive", "Expression",
+    "DEEPEST", "Aggregate", "Atom", "Call", "Column", "Comparison", "Constant", "Directive", "Expression",
     "HeadAggregate", "Literal", "Negation", "Program", "Relation", "Rule", "Source", "Span", "Variable",
     "expressions", "replace", "variables",
 ]
+
+
+DEEPEST = 200
+"""Levels of nesting, in a program and in a list: whatever walks them is recursive."""
 
 
 @dataclass(frozen=True, slots=True)

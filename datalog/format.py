@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from datalog.ast import (
+    DEEPEST,
     Aggregate,
     Atom,
     Call,
@@ -46,14 +47,16 @@ _BINARY: Mapping[str, tuple[int, int, int]] = {
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def format_value(value: Any) -> str:
-    r"""A value as the language writes it.
+def format_value(value: Any, depth: int = 0) -> str:
+    r"""A value as the language writes it, down to a depth that no list of a relation has.
 
     >>> print(format_value(('a"b\n', 1, 2.5, (), 1e30)))
     ["a\"b\n", 1, 2.5, nil, 1e+30]
     """
     if isinstance(value, tuple):
-        return "[" + ", ".join(map(format_value, value)) + "]" if value else "nil"
+        if depth > DEEPEST:
+            return "..."
+        return "[" + ", ".join([format_value(v, depth + 1) for v in value]) + "]" if value else "nil"
     if isinstance(value, str):
         # Most symbols need no escape, and change logs are long.
         if value.isprintable() and '"' not in value and "\\" not in value:

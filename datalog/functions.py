@@ -16,13 +16,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from datalog.arithmetic import NUMBER_RANGE, SIGNED, UNSIGNED, UNSIGNED_RANGE, absolute, fit, in_range
+from datalog.ast import DEEPEST
 from datalog.errors import UsageProblem
 from datalog.format import format_value
 
 __all__ = [
-    "FUNCTIONS", "Function", "NUMBER_RANGE", "UNSIGNED_RANGE", "in_range", "result_type",
+    "FUNCTIONS", "Function", "NUMBER_RANGE", "TOO_DEEP", "UNSIGNED_RANGE", "in_range", "result_type",
     "type_of_annotation", "user_functions", "value_of",
 ]
+
+TOO_DEEP = f"a list is nested more than {DEEPEST} levels deep (`concat` makes flat ones)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,12 @@ def _concat(*lists: Any) -> tuple[Any, ...]:
 
 
 def _list(*elements: Any) -> tuple[Any, ...]:
-    return elements
+    level = [element for element in elements if type(element) is tuple]
+    for _ in range(DEEPEST):
+        if not level:
+            return elements
+        level = [element for inner in level for element in inner if type(element) is tuple]
+    raise ValueError(TOO_DEEP)
 
 
 def _table(*functions: Function) -> dict[str, Function]:
@@ -219,7 +227,7 @@ def result_type(function: Callable[..., Any]) -> str:
     return type_of_annotation(_hints(function).get("return"))
 
 
-def value_of(value: Any, what: str) -> Any:
+def value_of(value: Any, what: str, depth: int = 0) -> Any:
     """A Python value as a value of the language; raises ValueError for what has no place in a relation.
 
     >>> value_of([1, [2.5, "x"]], "f")
@@ -228,7 +236,9 @@ def value_of(value: Any, what: str) -> Any:
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, (list, tuple)):
-        return tuple(value_of(element, what) for element in value)
+        if depth >= DEEPEST:
+            raise ValueError(f"{what}: {TOO_DEEP}")
+        return tuple([value_of(element, what, depth + 1) for element in value])
     if isinstance(value, str):
         return str(value)
     if isinstance(value, int) and UNSIGNED_RANGE[1] >= value >= NUMBER_RANGE[0]:

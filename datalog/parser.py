@@ -21,6 +21,7 @@ from typing import Any
 from lark import Lark, UnexpectedInput
 
 from datalog.ast import (
+    DEEPEST,
     Aggregate,
     Atom,
     Call,
@@ -56,7 +57,6 @@ from datalog.syntax import Trouble, explain
 
 __all__ = ["parse"]
 
-DEEPEST = 200  # levels of nesting; everything that walks a program is recursive
 MOST_ERRORS = 20  # syntax errors reported in one run
 MOST_BRANCHES = 1000  # rules that the disjunctions of one clause may become
 

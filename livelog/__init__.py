@@ -24,8 +24,9 @@ from datalog.errors import (
 )
 from livelog.aggregates import aggregate
 from livelog.changes import ChangeLog, Changes
+from livelog.opening import open, resume
 from livelog.runtime.spark.config import Spark
-from livelog.session import Session, open, resume
+from livelog.session import Session
 from livelog.stats import PartitionStats, Stats
 from livelog.transaction import Transaction
 from livelog.version import __version__

@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import datalog
 import planner
-from datalog.errors import Note, RuntimeProblem, UsageProblem
+from datalog.errors import RuntimeProblem, UsageProblem
 from livelog.changes import ChangeLog, Changes
+from livelog.failure import explained
 from livelog.following import Following
+from livelog.frames import check_functions, frames_apart, is_frame
 from livelog.io.facts import load_facts
 from livelog.io.values import format_row
+from livelog.methods import ship_mode
 from livelog.runtime.local import LocalRuntime
 from livelog.runtime.runtime import Runtime
 from livelog.runtime.spark.config import Spark
@@ -27,7 +29,7 @@ from livelog.values import Coercer
 from livelog.view import View
 from livelog.why import Explainer
 from operators.columns import Bulk
-from operators.errors import Divergence, OperatorError, Outgrown, RuleFailure
+from operators.errors import OperatorError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,95 +37,12 @@ if TYPE_CHECKING:
 
     from livelog.runtime.spark.runtime import SparkRuntime
 
-__all__ = ["LIMIT", "SHIPS", "STRATEGIES", "Session", "open", "resume"]
+__all__ = ["Session"]
 
 Tuple = tuple[Any, ...]
 
-STRATEGIES: dict[str, tuple[str, ...]] = {
-    "absorption": ("demand", "lazy", "eager"),
-    "relative": ("lazy", "eager"),
-    "dred": (),
-    "recompute": (),
-}
-"""How views are maintained, each with its ship modes; the first is the default. See `docs/design.md`."""
-SHIPS = ("demand", "lazy", "eager")
 ABSORPTION = ("absorption", "demand")
-LIMIT = 5_000_000
 WHOLE = 500_000  # tuples of a pruned relation that are evaluated for somebody who asks to see all of it
-
-
-def open(  # the name that a person expects: livelog.open
-    program: str | Path | datalog.Program,
-    *,
-    facts: str | Path | Mapping[str, Iterable[Iterable[Any]]] | None = None,
-    partitions: int = 1,
-    runtime: Spark | None = None,
-    strategy: str = "absorption",
-    ship: str | None = None,
-    constants: Mapping[str, Any] | None = None,
-    functions: Mapping[str, Callable[..., Any]] | None = None,
-    aggregates: Mapping[str, Callable[[list[Any]], Any]] | None = None,
-    limit: int = LIMIT,
-    seed: int | None = None,
-    select: bool = True,
-    script: str | None = None,
-) -> Session:
-    """Open a program: load its facts, evaluate it, and keep it fresh from then on.
-
-    `program` is the path of a `.dl` file, or a program from `datalog.parse`. `facts` is a folder of fact files,
-    or a mapping from relations to rows. `constants` set or override the program's `.const`s; `functions` and
-    `aggregates` are Python callables for use in rules (an aggregate takes the list of values, or is made by
-    `livelog.aggregate`). `limit` is the number of tuples that one transaction may add to a recursive component
-    before it is taken for one without end. `seed` shuffles the messages between partitions: the results never
-    depend on it. `select=False` turns aggregate selection off, to see what it saves.
-
-    `strategy` is how recursive views are maintained: "absorption" (with `ship` "demand", "lazy" or "eager"), or one of
-    the baselines it is compared with: "relative" (`ship` "lazy" or "eager"), "dred", and "recompute".
-
-    `script` is the path of an update script that feeds the session, noted for `livelog resume`.
-    `runtime` runs the partitions somewhere else than in this process: `livelog.Spark(spark, partitions=6)`. The rows of
-    a relation in `facts` may then also be a DataFrame of Spark.
-
-    >>> s = open(datalog.parse("twice(x, y) :- n(x), y = double(x)."), facts={"n": [(1,), (2,)]},
-    ...          functions={"double": lambda x: 2 * x})
-    >>> list(s["twice"])
-    [(1, 2), (2, 4)]
-    """
-    if isinstance(program, (str, Path)):
-        path = Path(program)
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except OSError as e:
-            raise UsageProblem(f"cannot read the program {str(program)!r}: {e.strerror or e}") from None
-        except UnicodeDecodeError as e:
-            raise UsageProblem(f"the program {str(program)!r} is not UTF-8 text: {e.reason}") from None
-        program = datalog.parse(text, str(program))
-    checked = datalog.check(program, constants=constants or {}, functions=functions or {}, aggregates=aggregates or {})
-    return Session(checked, facts, partitions, strategy, ship, limit, seed, select, runtime, script=script)
-
-
-def resume(
-    directory: str | Path,
-    runtime: Spark,
-    *,
-    functions: Mapping[str, Callable[..., Any]] | None = None,
-    aggregates: Mapping[str, Callable[[list[Any]], Any]] | None = None,
-) -> Session:
-    """Go on with a session over Spark whose driver ended, in the folder that was its `checkpoint`.
-
-    All transactions that were committed, and the one that was under way if there was one, are there. Python functions
-    of the program are not stored, and must be given again. `runtime.partitions` may be another number than before.
-    """
-    from livelog.runtime.spark.journal import describe
-
-    told = describe(directory)
-    program = datalog.parse(told.program, told.name)
-    checked = datalog.check(
-        program, constants=told.constants, functions=functions or {}, aggregates=aggregates or {}
-    )
-    limit = LIMIT if told.limit is None else told.limit
-    runtime = replace(runtime, checkpoint=directory)
-    return Session(checked, None, 1, told.strategy, told.ship or None, limit, None, told.select, runtime, resumed=True)
 
 
 class Session:
@@ -132,7 +51,9 @@ class Session:
     `program` is the checked program and `plan` how it is run. `initial` tells what the load at opening brought.
     Between transactions, `session[relation]` shows any relation of the program.
 
-    >>> s = open(datalog.parse("r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y)."), facts={"e": [(1, 2)]})
+    >>> import datalog, livelog
+    >>> program = datalog.parse("r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y).")
+    >>> s = livelog.open(program, facts={"e": [(1, 2)]})
     >>> with s.transaction() as tx:
     ...     tx.insert("e", (2, 3))
     >>> tx.changes["r"].inserted
@@ -154,16 +75,7 @@ class Session:
         resumed: bool = False,
         script: str | None = None,
     ) -> None:
-        if strategy not in STRATEGIES:
-            raise UsageProblem(f"unknown strategy {strategy!r}: it is one of {', '.join(STRATEGIES)}")
-        modes = STRATEGIES[strategy]
-        if ship is None:
-            ship = modes[0] if modes else ""
-        elif ship not in SHIPS:
-            raise UsageProblem(f"unknown ship mode {ship!r}: it is one of {', '.join(SHIPS)}")
-        elif ship not in modes:
-            known = f"has the ship modes {', '.join(modes)}" if modes else "has no ship modes"
-            raise UsageProblem(f"the strategy {strategy!r} {known}, not {ship!r}")
+        ship = ship_mode(strategy, ship)
         if spark is not None:
             if not isinstance(spark, Spark):
                 raise UsageProblem(f"runtime= takes livelog.Spark(spark, ...), not {type(spark).__name__}")
@@ -192,7 +104,7 @@ class Session:
         self._seconds = self._last_seconds = 0.0
         self._limit = limit
         self._whole: Runtime | None = None
-        frames, rest = _frames_apart(facts)
+        frames, rest = frames_apart(facts)
         operations = [] if resumed else self._loaded(rest, bulk=spark is None)
         self._runtime: Runtime = self._made(spark, seed, frames, resumed, script)
         self.rerun: tuple[int | None, ChangeLog] | None = None
@@ -224,7 +136,7 @@ class Session:
         from livelog.runtime.spark.formats import Description
         from livelog.runtime.spark.runtime import SparkRuntime
 
-        _check_functions({**self.program.functions, **self.program.aggregates})
+        check_functions({**self.program.functions, **self.program.aggregates})
         data = None
         for name, frame in frames.items():
             hashed = self._hashed(name, frame)
@@ -314,7 +226,7 @@ class Session:
 
         Over Spark, a DataFrame goes from its own partitions to the owners of its rows, and never through this process.
         """
-        if _is_frame(rows):
+        if is_frame(rows):
             self._spark  # noqa: B018  (or it says what is needed)
             frame = self._hashed(relation, rows)
             return self._commit([], frames=[frame])
@@ -327,7 +239,8 @@ class Session:
 
         Returns a function that ends the subscription.
 
-        >>> s = open(datalog.parse("r(x) :- e(x)."))
+        >>> import datalog, livelog
+        >>> s = livelog.open(datalog.parse("r(x) :- e(x)."))
         >>> stop = s.subscribe("r", lambda changes: print(changes))
         >>> _ = s.load("e", [(1,), (2,)])
         +r(1)
@@ -372,22 +285,7 @@ class Session:
         return log
 
     def _explained(self, error: OperatorError, outcome: str = "the transaction was rolled back") -> RuntimeProblem:
-        """An operator's error as a message that names the rule and points at it."""
-        span = next((r.span for r in self.program.rules if r.text == error.rule), None)
-        notes = []
-        message = error.message
-        if isinstance(error, RuleFailure):
-            if error.row:
-                notes.append(Note(f"at the tuple {format_row('', error.row)}"))
-            if not isinstance(error.cause, (ArithmeticError, ValueError)):
-                message = f"{type(error.cause).__name__}: {message}"
-        elif isinstance(error, Outgrown):
-            span = next(d.span for d in self.program.directives_of("limitsize") if d.relation == error.relation)
-        elif isinstance(error, Divergence):
-            notes += [Note(f"derived last: {format_row('', t)}") for t in error.sample]
-            notes.append(Note("bound the recursion, or set a higher limit (`limit=` or `--limit`)"))
-        notes.append(Note(outcome))
-        return RuntimeProblem(message, span, self.program.source if span else None, notes, error.rule)
+        return explained(self.program, error, outcome)
 
     # --- reading ---------------------------------------------------------------------------------------------
 
@@ -416,8 +314,9 @@ class Session:
     def why(self, relation: str, row: Iterable[Any]) -> list[tuple[str, Tuple]]:
         """The facts of one derivation of a tuple: with these alone, it would be there too.
 
-        >>> s = open(datalog.parse("r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y)."),
-        ...          facts={"e": [(1, 2), (2, 3), (3, 4)]})
+        >>> import datalog, livelog
+        >>> program = datalog.parse("r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y).")
+        >>> s = livelog.open(program, facts={"e": [(1, 2), (2, 3), (3, 4)]})
         >>> s.why("r", (1, 3))
         [('e', (1, 2)), ('e', (2, 3))]
         """
@@ -551,27 +450,3 @@ class Session:
         if self._closed:
             return "<Session, closed>"
         return f"<Session {self.program.source.name}: {', '.join(self._views)}>"
-
-
-def _check_functions(functions: Mapping[str, Any]) -> None:
-    """Raise `UsageProblem` if a Python function of the program cannot be sent to the workers."""
-    from pyspark import cloudpickle
-
-    for name, function in functions.items():
-        try:
-            cloudpickle.dumps(function)  # type: ignore[no-untyped-call, unused-ignore]
-        except Exception as error:
-            raise UsageProblem(f"the function `{name}` cannot be sent to the workers: {error}") from None
-
-
-def _is_frame(rows: Any) -> bool:
-    """Whether rows are a DataFrame of Spark, without importing it."""
-    return any(c.__module__.startswith("pyspark.sql") and c.__name__ == "DataFrame" for c in type(rows).__mro__)
-
-
-def _frames_apart(facts: Any) -> tuple[dict[str, Any], Any]:
-    """The DataFrames among facts, and the rest of them."""
-    if not isinstance(facts, Mapping):
-        return {}, facts
-    frames = {name: rows for name, rows in facts.items() if _is_frame(rows)}
-    return frames, {name: rows for name, rows in facts.items() if name not in frames}

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 import msgspec
 
+from datalog.ast import DEEPEST
 from datalog.errors import FactProblem
-from livelog.io.values import format_row
+from datalog.functions import TOO_DEEP
+from livelog.io.values import brief_row
 from operators.source import Source
 
 __all__ = ["Coercer", "sort_rows"]
@@ -55,9 +57,11 @@ def _symbol(value: Any) -> Any:
     return str(value)
 
 
-def _any(value: Any) -> Any:
+def _any(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (list, tuple)):
-        return tuple([_any(v) for v in value])
+        if depth >= DEEPEST:
+            raise ValueError(TOO_DEEP)
+        return tuple([_any(v, depth + 1) for v in value])
     if isinstance(value, float):
         return _float(value)
     if isinstance(value, int):
@@ -198,7 +202,7 @@ class Coercer:
             wanted = len(self._converters)
             raise FactProblem(
                 f"`{self.relation}` has {wanted} column{'' if wanted == 1 else 's'} "
-                f"({', '.join(self._columns)}), the row {format_row(self.relation, values)} has {len(values)}"
+                f"({', '.join(self._columns)}), the row {brief_row(self.relation, values)} has {len(values)}"
             )
         try:
             return tuple([convert(v) for convert, v in zip(self._converters, values, strict=True)])
@@ -207,7 +211,7 @@ class Coercer:
                 try:
                     convert(v)
                 except ValueError as e:
-                    where = format_row(self.relation, values)
+                    where = brief_row(self.relation, values)
                     raise FactProblem(f"{where}: column `{name}`: {e}") from None
             raise
 

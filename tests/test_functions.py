@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from datalog.ast import DEEPEST
+from datalog.errors import FactProblem
+from datalog.format import format_value
 from datalog.functions import FUNCTIONS, result_type, user_functions, value_of
+from livelog.io.values import TextProblem, parse_value
+from livelog.values import Coercer
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
@@ -69,6 +74,32 @@ def test_values(name: str, arguments: tuple[Any, ...], expected: Any) -> None:
 def test_errors(name: str, arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises((ArithmeticError, ValueError), match=message):
         call(name, *arguments)
+
+
+def nested(levels: int) -> Any:
+    value: Any = ()
+    for _ in range(levels - 1):
+        value = (value,)
+    return value
+
+
+def test_lists_are_nested_so_deep_and_no_deeper() -> None:
+    """Whatever makes a list has the same limit: rules, functions of the user, rows and text; and all of it prints."""
+    deepest, deeper = nested(DEEPEST), nested(DEEPEST + 1)
+    assert call("list", nested(DEEPEST - 1)) == value_of(deepest, "f") == deepest
+    assert parse_value(format_value(deepest)) == Coercer("r", ["x"], ["list"])((deepest,))[0] == deepest
+    for make in (
+        lambda: call("list", deepest),
+        lambda: call("list", 1, (), deepest),
+        lambda: value_of(nested(5000), "f"),
+        lambda: Coercer("r", ["x"], ["list"])((deeper,)),
+        lambda: Coercer("r", ["x"], ["list"]).all([(nested(5000),)]),
+    ):
+        with pytest.raises((ValueError, FactProblem), match="nested more than 200 levels"):
+            make()
+    assert format_value(nested(5000)).count("[") == DEEPEST + 1
+    with pytest.raises(TextProblem, match="200 deep"):
+        parse_value("[" * 5000 + "1" + "]" * 5000)
 
 
 def test_unsigned_has_a_range_of_its_own() -> None:

@@ -83,7 +83,7 @@ import livelog
 report("livelog")
 program = datalog.parse("r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y).")
 sessions = []
-for strategy in livelog.session.STRATEGIES:
+for strategy in livelog.methods.STRATEGIES:
     s = livelog.open(program, facts={"e": [(1, 2), (2, 1)]}, partitions=2, strategy=strategy)
     s.load("e", [(2, 3)])
     s.stats()

@@ -15,8 +15,8 @@ from datalog.errors import UsageProblem
 from datalog.report import listed
 from livelog.io.facts import fact_files
 from livelog.io.values import TextProblem, parse_value
+from livelog.methods import LIMIT, SHIPS, STRATEGIES
 from livelog.progress import bar, spinner
-from livelog.session import LIMIT, SHIPS, STRATEGIES
 
 __all__ = [
     "UsageError", "add_constants", "add_engine", "add_facts", "add_limit", "add_program", "add_runtime",

@@ -11,17 +11,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from datalog.arithmetic import NUMBER_RANGE, UNSIGNED_RANGE
+from datalog.ast import DEEPEST
 from datalog.format import format_value
 
-__all__ = ["INTEGERS", "NOTHING", "Scanner", "TextProblem", "format_row", "format_value", "parse_value"]
+__all__ = ["INTEGERS", "NOTHING", "Scanner", "TextProblem", "brief_row", "format_row", "format_value", "parse_value"]
 
 NOTHING: tuple[Any, ...] = ()
 
 INTEGERS = (NUMBER_RANGE[0], UNSIGNED_RANGE[1])
 """What an int may be at all: a number or an unsigned. The column's own type is stricter, and checked elsewhere."""
-
-DEEPEST = 100
-"""How deep lists may be nested: far beyond use, far below Python's own limit."""
 
 _TOKEN = re.compile(
     r"""[ \t\r\f\v]*(?:
@@ -58,6 +56,16 @@ def format_row(relation: str, row: Iterable[Any]) -> str:
     'link("a", "b", 3)'
     """
     return f"{relation}({', '.join(map(format_value, row))})"
+
+
+def brief_row(relation: str, row: Iterable[Any], most: int = 200) -> str:
+    """The same for messages, where it need not be whole.
+
+    >>> brief_row("r", (1, "a", (2, 3)), most=9)
+    'r(1, "a", ...'
+    """
+    text = format_row(relation, row)
+    return text if len(text) <= most else f"{text[:most]} ..."
 
 
 # --- reading -------------------------------------------------------------------------------------------------
@@ -153,7 +161,7 @@ class Scanner:
     def _values(self, close: str) -> tuple[Any, ...]:
         if self.take(close):
             return NOTHING
-        if self.depth == DEEPEST:
+        if self.depth > DEEPEST:  # a row counts too
             raise self.problem(f"lists may be nested {DEEPEST} deep, no deeper")
         self.depth += 1
         values = [self.value()]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import datalog
-from livelog.session import LIMIT
+from livelog.methods import LIMIT
 from livelog.simulation.apart import Apart
 from livelog.simulation.difference import Moment, difference
 from livelog.simulation.job import MEMORY_LIMIT, TIME_LIMIT, Job, make_job

@@ -15,7 +15,7 @@ import msgspec
 import datalog
 import livelog
 from datalog.errors import UsageProblem
-from livelog.session import LIMIT
+from livelog.methods import LIMIT
 from livelog.simulation.reports import Report
 from livelog.simulation.strategies import Strategy
 

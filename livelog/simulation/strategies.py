@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from datalog.errors import UsageProblem
 from datalog.report import suggestion
-from livelog.session import STRATEGIES
+from livelog.methods import STRATEGIES
 
 __all__ = ["NAMES", "Strategy", "parse_strategies", "parse_strategy"]
 
