@@ -193,6 +193,7 @@ _SUMS: Mapping[str, Any] = {
 _LINEAR: Mapping[str, tuple[str, str]] = {
     "count": ("", "count"),
     "sum": ("Sum", "sum {x}"),
+    "sum'": ("Sum", "sum {x}"),
     "avg": ("Sum", "sum {x} / count"),
     "variance": ("Variance", "sum {x}^2 / count - (sum {x} / count)^2"),
     "stddev": ("Variance", "square root of sum {x}^2 / count - (sum {x} / count)^2"),

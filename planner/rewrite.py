@@ -6,9 +6,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from datalog.ast import Aggregate, Atom, Call, Comparison, Expression, HeadAggregate, Negation, Rule, Variable
+from datalog.ast import (
+    Aggregate,
+    Atom,
+    Call,
+    Comparison,
+    Expression,
+    HeadAggregate,
+    Negation,
+    Rule,
+    Variable,
+    variables,
+)
 
-__all__ = ["Fresh", "substitute"]
+__all__ = ["Fresh", "fresh_after", "substitute"]
 
 
 class Fresh:
@@ -25,6 +36,14 @@ class Fresh:
     def __call__(self, stem: str) -> str:
         self._count += 1
         return f"{stem.split(chr(39))[0]}'{self._count}"
+
+
+def fresh_after(rule: Rule) -> Fresh:
+    """Fresh names that do not clash with those that an earlier pass put into the rule."""
+    fresh = Fresh()
+    for _ in range(max((int(n.split("'")[1]) for n in variables(rule) if "'" in n), default=0)):
+        fresh("")
+    return fresh
 
 
 def substitute(node: Any, mapping: Mapping[str, Expression]) -> Any:

@@ -3,7 +3,7 @@
 Each outer relation has comparisons of its own. A side of a comparison is a constant, columns of the outer row, an
 aggregate that is the same for all rows, or one that is correlated with the row: by an equality, by an inequality on
 either side of it, or by both; and any of these with arithmetic around. What is aggregated may be negative or zero, and
-prices tie.
+prices tie. Some rules aggregate the rows that they compare an aggregate of.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 
 from tests.aggregate_data import FLOATS, NUMBERS, SPANS, Relation
-from tests.aggregate_programs import OPERATORS, Body, Draw
+from tests.aggregate_programs import GIVES, OPERATORS, Body, Draw
 from tests.cases import Case, RuleText
 from tests.oracle import Row
 
@@ -189,6 +189,30 @@ class NestedDraw(Draw):
         self.rules.append(RuleText(f"{view.name}({', '.join(text for text, _ in parts)})", tuple(body.literals)))
         return view
 
+    def having(self) -> Relation:
+        """Rows of one relation, joined with a few others, aggregated and compared by an aggregate of the same rows."""
+        rng = self.rng
+        body, outer = self.outer()
+        relation, names = rng.choice(outer)
+        own = [name for name in dict.fromkeys(names) if not any(name in other for r, other in outer if other != names)]
+        values = rng.sample(own, rng.randint(1, len(own))) if own else []
+        inner = [f"h{i}" if name in values else name for i, name in enumerate(names)]
+        numbers = [(n, i) for n, i in zip(names, inner, strict=True) if n in values and body.bound[n] in NUMBERS]
+        parts = [(name, kind) for name, kind in body.bound.items() if name not in values and rng.random() < 0.95]
+        for _ in range(rng.choice((1, 1, 2))):
+            function = rng.choice(("sum", "sum", "avg", "min", "max", "count", "median"))
+            target, compared = rng.choice(numbers) if numbers else ("*", "")
+            function = function if numbers else "count"
+            kind = body.bound.get(target, "n")
+            parts.append((f"{function}<{target}>", GIVES.get(function, "n" if kind == "k" else kind)))
+            shown = "" if function == "count" else f" {compared}"
+            aggregate = f"{function}{shown} : {{ {relation.name}({', '.join(inner)}) }}"
+            body.literals.append(f"{rng.choice('01235')} {rng.choice(OPERATORS)} {aggregate}")
+        rng.shuffle(parts)
+        view = self.named("".join(kind for _, kind in parts))
+        self.rules.append(RuleText(f"{view.name}({', '.join(text for text, _ in parts)})", tuple(body.literals)))
+        return view
+
     def program(self) -> None:
         rng = self.rng
         values = self.data.values
@@ -197,7 +221,7 @@ class NestedDraw(Draw):
         values["u"] = (0, 1, 2, 5)
         self.base_relations(rng.choice(SHAPES), rng.random() < 0.75)
         for _ in range(rng.choice((1, 1, 1, 2))):
-            view = self.nested()
+            view = self.having() if rng.random() < 0.15 else self.nested()
             if rng.random() < 0.2:
                 self.trap(view)
             if rng.random() < 0.12:

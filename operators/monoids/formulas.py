@@ -8,7 +8,7 @@ from typing import Any
 from operators.exact import COARSE, FACTOR, SCALE
 from operators.source import HIGHEST, LOWEST, overflow
 
-__all__ = ["NARROW", "UNIT", "WIDE", "deviation_of", "mean_of", "sum_of", "variance_of"]
+__all__ = ["NARROW", "UNIT", "WIDE", "deviation_of", "mean_of", "sum_of", "total_of", "variance_of"]
 
 UNIT = 1.0 / FACTOR
 WIDE = 1 << 1000
@@ -27,6 +27,11 @@ def sum_of(unsigned: bool, integers: int, floats: int, large: int, small: int) -
     if unsigned and 0 <= total < 2**64:
         return total
     return total if LOWEST <= total <= HIGHEST else overflow(total)
+
+
+def total_of(integers: int) -> int | float:
+    """The sum of whole numbers, infinite where it is out of range: that compares as it should, and travels."""
+    return integers if LOWEST <= integers <= HIGHEST else math.copysign(math.inf, integers)
 
 
 def mean_of(count: int, integers: int, large: int, small: int) -> float:

@@ -11,10 +11,10 @@ from typing import Any
 
 from operators.exact import FACTOR, coarse, pack, units
 from operators.monoids.base import Vector
-from operators.monoids.formulas import NARROW, UNIT, WIDE, deviation_of, mean_of, sum_of, variance_of
+from operators.monoids.formulas import NARROW, UNIT, WIDE, deviation_of, mean_of, sum_of, total_of, variance_of
 from operators.source import HIGHEST, Source, overflow
 
-__all__ = ["Avg", "Count", "Stddev", "Sum", "Variance"]
+__all__ = ["Avg", "Count", "Stddev", "Sum", "Total", "Variance"]
 
 
 class Count:
@@ -136,6 +136,23 @@ class Sum:
 
     def kept(self) -> Iterable[Any]:
         return map(pack, (self.count, self._integers, self._floats, self._coarse, self._fine))
+
+
+class Total(Sum):
+    """The exact sum of whole numbers, for groups that perhaps nobody reads: out of range it is infinite. O(1).
+
+    >>> t = Total(); t.add(2**62, 1); t.result() == 2**62, t.add(2**62, 1), t.result()
+    (True, None, inf)
+    """
+
+    __slots__ = ()
+
+    def result(self) -> Any:
+        return total_of(self._integers)
+
+    def spelt(self, source: Source, entries: Sequence[str]) -> str:
+        total = entries[1]
+        return f"({total} if LOWEST <= {total} <= HIGHEST else {source.name(total_of, 'f')}({total}))"
 
 
 class Avg(Sum):

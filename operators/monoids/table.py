@@ -11,7 +11,7 @@ from typing import Any
 
 from operators.monoids.base import Monoid
 from operators.monoids.boolean import All, Any_
-from operators.monoids.linear import Avg, Count, Stddev, Sum, Variance
+from operators.monoids.linear import Avg, Count, Stddev, Sum, Total, Variance
 from operators.monoids.multisets import Bottom, Collect, CountDistinct, Quantile, Top
 from operators.monoids.ordered import Extreme
 from operators.monoids.user import UserAggregate, UserMonoid
@@ -21,6 +21,7 @@ __all__ = ["factory", "named", "of_nothing", "parameter_of"]
 _HALF = Fraction(1, 2)
 _PLAIN: Mapping[str, Callable[[], Monoid]] = {
     "count": Count,
+    "sum'": Total,  # of the planner: no program has such a name
     "avg": Avg,
     "variance": Variance,
     "stddev": Stddev,

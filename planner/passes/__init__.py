@@ -8,6 +8,7 @@ from planner.draft import Draft
 from planner.passes.binarise import binarise
 from planner.passes.declare import declare
 from planner.passes.fold_rules import fold_rules
+from planner.passes.having import having
 from planner.passes.name_aggregates import name_aggregates
 from planner.passes.normalise import normalise
 from planner.passes.place import place
@@ -23,6 +24,7 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
     unroll,
     declare,
     name_aggregates,
+    having,
     normalise,
     fold_rules,
     push_selection,

@@ -16,13 +16,12 @@ from datalog.ast import (
     Literal,
     Negation,
     Relation,
-    Rule,
     Variable,
     expressions,
     variables,
 )
 from planner.draft import Body, Clause, Draft, Lookup
-from planner.rewrite import Fresh, substitute
+from planner.rewrite import Fresh, fresh_after, substitute
 
 __all__ = ["normalise"]
 
@@ -43,17 +42,9 @@ def normalise(draft: Draft) -> Draft:
 
 
 def _clause(clause: Clause, relations: Mapping[str, Relation]) -> Clause:
-    work = _Normaliser(relations, _fresh_after(clause.rule))
+    work = _Normaliser(relations, fresh_after(clause.rule))
     body, head = work.body(clause.rule.body, clause.rule.head, frozenset())
     return replace(clause, rule=replace(clause.rule, head=head), body=body)
-
-
-def _fresh_after(rule: Rule) -> Fresh:
-    """Fresh names that do not clash with those that an earlier pass put into the rule."""
-    fresh = Fresh()
-    for _ in range(max((int(n.split("'")[1]) for n in variables(rule) if "'" in n), default=0)):
-        fresh("")
-    return fresh
 
 
 class _Normaliser:
