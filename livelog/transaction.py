@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from datalog.errors import UsageProblem
 from livelog.changes import ChangeLog
+from livelog.runtime.collecting import pause_collections, resume_collections
 from livelog.runtime.worker import Operation
 
 if TYPE_CHECKING:
@@ -47,7 +48,13 @@ class Transaction:
         self._many("-", relation, rows)
 
     def _many(self, op: str, relation: str, rows: Iterable[Iterable[Any]]) -> None:
-        tuples = self._coercer(relation).all(rows)
+        coerce = self._coercer(relation)
+        collecting = pause_collections()
+        try:
+            tuples = coerce.all(rows)
+        finally:
+            if collecting:
+                resume_collections()
         if self._session._runtime.bulk:
             self._operations.append((op + op, relation, tuples))
         else:

@@ -40,13 +40,11 @@ class FactFile:
         """All tuples of the file, in order, with duplicates."""
         # millions of new tuples and no garbage: the collector would only walk over them again and again
         collecting = pause_collections()
-        rows: Rows = []
         try:
-            rows = self._read(memo, progress)
+            return self._read(memo, progress)
         finally:
             if collecting:
-                resume_collections(len(rows))
-        return rows
+                resume_collections()
 
     def _read(self, memo: dict[str, str] | None, progress: Callable[[int], None] | None) -> Rows:
         if self.path.suffix == ".parquet":

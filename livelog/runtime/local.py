@@ -15,7 +15,6 @@ from livelog.runtime.collecting import pause_collections, resume_collections
 from livelog.runtime.frames import decode, encode
 from livelog.runtime.runtime import Runtime
 from livelog.runtime.worker import Method, Operation, Sides, Worker
-from operators.delta import Delta
 from planner.plan import Plan
 
 __all__ = ["LocalRuntime"]
@@ -58,18 +57,13 @@ class LocalRuntime(Runtime):
 
     def run(self, operations: Iterable[Operation], **origin: Any) -> dict[str, Sides]:
         collecting = pause_collections()
-        changes: dict[str, Sides] = {}
         try:
             with self.lock:
                 clock = self.clock
-                changes = self._transact(self._shares(operations), clock)
-            return changes
+                return self._transact(self._shares(operations), clock)
         finally:
             if collecting:
-                size = 0
-                for sides in changes.values():
-                    size += len(sides) if isinstance(sides, Delta) else len(sides[0]) + len(sides[1])
-                resume_collections(size)
+                resume_collections()
 
     def _all(self, step: str, *arguments: Any) -> list[Any]:
         method = getattr(Worker, step)

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from livelog.runtime.collecting import LARGE
 from livelog.runtime.spark.changefile import ChangeFiles
 from livelog.runtime.spark.checkpoint import read_part, write_part
 from livelog.runtime.spark.inbound import Inbound, read_batch
@@ -26,6 +25,9 @@ INLINE = 10_000
 
 PAGE = 4 << 20
 """Bytes of a page, about."""
+
+LARGE = 50_000
+"""Changes that make a transaction a large one."""
 
 YOUNG = 256
 """Transactions between two looks of the cycle collector at what is new."""
