@@ -18,6 +18,7 @@ from datalog.ast import (
     Relation,
     Rule,
     Variable,
+    expressions,
     variables,
 )
 from planner.draft import Clause, Draft, components
@@ -35,8 +36,8 @@ def having(draft: Draft) -> Draft:
     """Rows that are aggregated twice, in the head and in a condition, are grouped once, in an auxiliary of groups.
 
     That is so where all other variables of the body stand in the head, so that each of its groups is one group of
-    these rows. Groups that nobody reads must not fail: so it is columns that are aggregated, and whether a sum is in
-    the range of a number is looked at where it is read.
+    these rows, and where no other aggregate is compared, which takes an index. Groups that nobody reads must not fail:
+    so it is columns that are aggregated, and whether a sum is in the range of a number is looked at where it is read.
 
     >>> from planner.show import before_and_after
     >>> before_and_after(having, '''.decl order(o: number, c: symbol)
@@ -135,7 +136,9 @@ def _rows(rule: Rule, atom: Atom, names: list[str]) -> _Rows:
 
 
 def _apart(rows: _Rows) -> bool:
-    """Whether the aggregates read nothing but these rows, and nothing else reads what is only theirs."""
+    """Whether these aggregates are all there are, and they read just these rows, of which nobody else reads more."""
+    if any(isinstance(e, Aggregate) for literal in rows.rest for e in expressions(literal)):
+        return False
     plain = [a for a in rows.rule.head.arguments if not isinstance(a, HeadAggregate)]
     elsewhere = {name for node in (*plain, *rows.rest) for name in variables(node)}
     joined = {name for x in rows.rest if isinstance(x, Atom) for name in variables(x)}
