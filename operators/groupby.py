@@ -218,18 +218,28 @@ def _flushing(form: _Form, near: Sequence[int] = (), threshold: float = 0) -> Ca
         same = [(c, k - form.group) for c, k in enumerate(form.layout) if k >= form.group and c not in near]
         close += [f"r{i} == old[{c}]" for c, i in same]
         source.line(3, f"if old is not None and {' and '.join(close)}: continue")
-    source.line(3, "g = cell.row")
-    source.line(3, f"head = {head}")
-    source.line(3, "if head != old:")
-    source.line(4, "if old is not None: lose(old)")
-    source.line(4, "win(head)")
-    source.line(4, "cell.head = head")
+    changed = [f"r{k - form.group} != old[{c}]" for c, k in enumerate(form.layout) if k >= form.group]
+    source.line(3, "if old is None:")
+    source.line(4, "g = cell.row")
+    source.line(4, f"head = {head}")
+    source.line(3, f"elif {' or '.join(changed) or 'False'}:")
+    source.line(4, "lose(old)")
+    # the group is told by the head that stands: it is at hand, and the row of the cell may be far away
+    source.line(4, f"head = {tuple_text(_told(form))}")
+    source.line(3, "else: continue")
+    source.line(3, "win(head)")
+    source.line(3, "cell.head = head")
     source.line(2, "else:")
     source.line(3, "if old is not None:")
     source.line(4, "lose(old)")
     source.line(4, "cell.head = None")
     source.line(3, f"if not cell.uses: rows.pop({cell_key(form.group, 'cell.row')}, None)")
     return source.compile("flush")  # type: ignore[no-any-return]
+
+
+def _told(form: _Form) -> list[str]:
+    """The columns of a new head whose group is that of the head `old`."""
+    return [f"old[{c}]" if k < form.group else f"r{k - form.group}" for c, k in enumerate(form.layout)]
 
 
 def _heading(form: _Form) -> Callable[[Any], Tuple]:
