@@ -102,7 +102,8 @@ def touching(source: Source, depth: int) -> None:
 def adding(source: Source, depth: int, amounts: Sequence[str]) -> None:
     """The lines that add to the sums of `cell`."""
     for name, amount in zip(sum_names(len(amounts)), amounts, strict=True):
-        source.line(depth, f"cell.{name} += {amount}")
+        plain = amount[1:].isidentifier() or amount[1:].isdigit()
+        source.line(depth, f"cell.{name} -= {amount[1:]}" if amount[0] == "-" and plain else f"cell.{name} += {amount}")
 
 
 def _draining(columns: int, width: int) -> Callable[..., None]:

@@ -133,8 +133,9 @@ def named_amounts(source: Source, factors: Sequence[Factor], mode: Mode) -> list
     """
     own, _ = _amounts(source, factors, mode)
     for i in range(1, len(own)):
-        source.line(2, f"a{i} = {own[i]}")
-        own[i] = f"a{i}"
+        sign = "-" if own[i].startswith("-") else ""  # subtracting is less than adding what was negated
+        source.line(2, f"a{i} = {own[i].removeprefix(sign)}")
+        own[i] = f"{sign}a{i}"
     return own
 
 
