@@ -94,6 +94,10 @@ LEFT_ALONE: dict[str, tuple[tuple[str, ...], str]] = {
         "q(i, k, sum<x>) :- o(i, k), l(i, _, x), v = sum y : { l(i, _, y) }, v >= 2.",
     ),
     "another function": (TYPES, "q(i, k, variance<x>) :- o(i, k), l(i, _, x), v = sum y : { l(i, _, y) }, v < 2."),
+    "a condition that may fail": (
+        TYPES,
+        "q(i, k, sum<x>) :- o(i, k), l(i, _, x), v = sum y : { l(i, _, y) }, 100 / (v + 1) > 30.",
+    ),
     "a value of both": (TYPES, "q(i, k, sum<x * k>) :- o(i, k), l(i, _, x), 3 < sum y : { l(i, _, y) }."),
     "correlated by a row": (TYPES, "q(i, k, sum<x>) :- o(i, k), l(i, p, x), 2 < count : { l(_, p, _) }."),
     "other rows": (TYPES, "q(i, k, sum<x>) :- o(i, k), l(i, _, x), 1 < count : { o(i, _) }."),

@@ -156,8 +156,10 @@ def _once(rows: _Rows, relations: Mapping[str, Relation]) -> bool:
 
 
 def _safe(rows: _Rows, relations: Mapping[str, Relation]) -> bool:
-    """Whether the types of all results are known, and no result can fail before it is read."""
+    """Whether the types of all results are known, and neither a result nor a condition on it can fail."""
     head = rows.rule.head
+    if any(isinstance(e, Call) for x in rows.rest if rows.results.keys() & {*variables(x)} for e in expressions(x)):
+        return False
     columns = zip(head.arguments, relations[head.relation].columns, strict=True)
     results = [(a, column.type) for a, column in columns if isinstance(a, HeadAggregate)]
     results += [(a, a.type or "any") for a in rows.results.values()]
