@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -151,3 +153,25 @@ def monotone(case: Case) -> bool:
         or any(isinstance(e, ast.Aggregate) for e in ast.expressions(rule))
         for rule in rules
     )
+
+
+def small_case(
+    rng: random.Random, text: tuple[str, ...], relations: str, row: Callable[[str], Row], transactions: int
+) -> Case:
+    """A program over relations with names of one letter, with a few facts and a history that takes some of them back.
+
+    A relation that is named more often in `relations` changes more often. Rows should have few values, so that joins
+    are of many with many and deletions find something.
+    """
+    facts = [(relation, row(relation)) for relation in dict.fromkeys(relations) for _ in range(4)]
+    known = list(facts)
+
+    def operation() -> Operation:
+        if rng.random() < 0.45:
+            return ("delete", *rng.choice(known))
+        relation = rng.choice(relations)
+        known.append((relation, row(relation)))
+        return ("insert", *known[-1])
+
+    steps = tuple(tuple(operation() for _ in range(rng.randrange(1, 7))) for _ in range(transactions))
+    return Case(-1, text, (), tuple(facts), steps)

@@ -10,7 +10,7 @@ import pytest
 import datalog
 import livelog
 import planner
-from tests.cases import Case, states
+from tests.cases import Case, small_case, states
 from tests.harness import Configuration, run
 
 TYPES = (
@@ -125,19 +125,10 @@ def history(name: str, lines: tuple[str, ...], rules: str, seed: int, transactio
         number = rng.randrange(3)
         return number + rng.choice((0.0, 0.1, 0.5)) if column == "x" and "x: float" in " ".join(lines) else number
 
-    known: list[tuple[str, tuple[Any, ...]]] = []
+    def row(relation: str) -> tuple[Any, ...]:
+        return tuple(value(c) for c in shapes[relation])
 
-    def operation() -> tuple[Any, ...]:
-        if known and rng.random() < 0.4:
-            return ("delete", *rng.choice(known))
-        relation = rng.choice("colll")
-        known.append((relation, tuple(value(c) for c in shapes[relation])))
-        return ("insert", *known[-1])
-
-    facts = [(relation, tuple(value(c) for c in shapes[relation])) for relation in "colll" for _ in range(3)]
-    known += facts
-    steps = tuple(tuple(operation() for _ in range(rng.randrange(1, 7))) for _ in range(transactions))
-    return Case(-1, (*lines, rules), (), tuple(facts), steps)
+    return small_case(rng, (*lines, rules), "colll", row, transactions)
 
 
 def plan(lines: tuple[str, ...], rules: str) -> planner.Plan:

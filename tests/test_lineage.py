@@ -20,7 +20,7 @@ from operators.monoids import Sum, factory
 from operators.sums import COUNT, Factor
 from planner.lineage import Split
 from planner.plan import GroupRule, LineageRule
-from tests.cases import Case, states
+from tests.cases import Case, small_case, states
 from tests.harness import Configuration, run
 
 NUMBERS = (".decl r(a: number, b: number)", ".decl s(b: number, d: number)", ".decl t(d: number, e: number)")
@@ -99,18 +99,7 @@ def history(name: str, lines: tuple[str, ...], rules: str, seed: int, transactio
     def row(relation: str) -> tuple[Any, ...]:
         return tuple(value(c) for c in {"r": "ab", "s": "bd", "t": "de"}[relation])
 
-    known: list[tuple[str, tuple[Any, ...]]] = []
-
-    def operation() -> tuple[Any, ...]:
-        if known and rng.random() < 0.45:
-            return ("delete", *rng.choice(known))
-        known.append(((relation := rng.choice("rrsst")), row(relation)))
-        return ("insert", *known[-1])
-
-    facts = [(relation, row(relation)) for relation in "rst" for _ in range(4)]
-    known += facts
-    steps = tuple(tuple(operation() for _ in range(rng.randrange(1, 7))) for _ in range(transactions))
-    return Case(-1, (*lines, rules), (), tuple(facts), steps)
+    return small_case(rng, (*lines, rules), "rrsst", row, transactions)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
