@@ -67,14 +67,14 @@ def _register(
     program: Program, functions: Mapping[str, Callable[..., Any]], aggregates: Mapping[str, Callable[..., Any]]
 ) -> Program:
     """The program with the user's functions and aggregates; their names must be free and possible to write."""
-    for kind, table in (("a function", functions), ("an aggregate", aggregates)):
+    for article, kind, table in (("a", "function", functions), ("an", "aggregate", aggregates)):
         for name, value in table.items():
             if not name.replace("?", "_").isidentifier():
-                raise UsageProblem(f"`{name}` cannot be the name of {kind}: rules could not write it")
+                raise UsageProblem(f"`{name}` cannot be the name of {article} {kind}: rules could not write it")
             if name in FUNCTIONS or name in RESERVED or name in ("nil", "true", "false", "_"):
-                raise UsageProblem(f"`{name}` is already taken by the language and cannot be registered as {kind}")
+                raise UsageProblem(f"`{name}` is taken by the language and cannot be registered as {article} {kind}")
             if not callable(value):
-                raise UsageProblem(f"the {kind.split()[1]} `{name}` cannot be called: {value!r}")
+                raise UsageProblem(f"the {kind} `{name}` cannot be called: {value!r}")
     return replace(
         program,
         functions={**program.functions, **functions},

@@ -159,11 +159,20 @@ def _concat(*lists: Any) -> tuple[Any, ...]:
 
 
 def _list(*elements: Any) -> tuple[Any, ...]:
-    level = [element for element in elements if type(element) is tuple]
+    for element in elements:
+        if type(element) is tuple:
+            _shallow(elements)
+            break
+    return elements
+
+
+def _shallow(value: tuple[Any, ...]) -> None:
+    """Raise if a list is nested too deep, however deep it is."""
+    level = [value]
     for _ in range(DEEPEST):
-        if not level:
-            return elements
         level = [element for inner in level for element in inner if type(element) is tuple]
+        if not level:
+            return
     raise ValueError(TOO_DEEP)
 
 

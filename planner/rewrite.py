@@ -13,13 +13,14 @@ from datalog.ast import (
     Comparison,
     Expression,
     HeadAggregate,
+    Literal,
     Negation,
     Rule,
     Variable,
     variables,
 )
 
-__all__ = ["Fresh", "fresh_after", "substitute"]
+__all__ = ["Fresh", "fresh_after", "outside", "substitute"]
 
 
 class Fresh:
@@ -70,3 +71,10 @@ def substitute(node: Any, mapping: Mapping[str, Expression]) -> Any:
     if isinstance(node, Rule):
         return replace(node, head=substitute(node.head, mapping), body=substitute(node.body, mapping))
     return node
+
+
+def outside(literal: Literal) -> list[str]:
+    """The variables of a literal that are not inside an aggregate; those stand right of `=`."""
+    if isinstance(literal, Comparison) and isinstance(literal.right, Aggregate):
+        return variables(literal.left)
+    return variables(literal)

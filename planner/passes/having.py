@@ -23,7 +23,7 @@ from datalog.ast import (
 )
 from planner.draft import Clause, Draft, components
 from planner.plan import RelationPlan
-from planner.rewrite import fresh_after, substitute
+from planner.rewrite import fresh_after, outside, substitute
 
 __all__ = ["having"]
 
@@ -113,7 +113,7 @@ class _Rows:
 
 def _rows(rule: Rule, atom: Atom, names: list[str]) -> _Rows:
     """The rows of an atom with these variables, and the aggregates over them that have the same keys."""
-    outside = {name for literal in rule.body for name in _outside(literal)}
+    around = {name for literal in rule.body for name in outside(literal)}
     keys: tuple[str, ...] = ()
     results: dict[str, HeadAggregate] = {}
     rest: list[Literal] = []
@@ -125,7 +125,7 @@ def _rows(rule: Rule, atom: Atom, names: list[str]) -> _Rows:
             pairs = list(zip(names, others, strict=False))
             by = tuple(a for a, b in pairs if a == b)
             local: dict[str, Expression] = {b: Variable(a) for a, b in pairs if a != b}
-            if not more and len(others) == len(names) and by == (keys or by) != () and not local.keys() & outside:
+            if not more and len(others) == len(names) and by == (keys or by) != () and not local.keys() & around:
                 (result,) = variables(literal.left)  # type: ignore[union-attr]
                 keys = by
                 results[result] = HeadAggregate(node.function, substitute(node.target, local), node.span, node.type)
@@ -205,9 +205,3 @@ def _alike(one: HeadAggregate, other: HeadAggregate) -> bool:
 def _names(atom: Atom) -> list[str]:
     """The variables among the arguments of an atom, each once."""
     return list(dict.fromkeys(a.name for a in atom.arguments if isinstance(a, Variable)))
-
-
-def _outside(literal: Literal) -> list[str]:
-    """The variables of a literal that are not inside an aggregate."""
-    compared = isinstance(literal, Comparison) and isinstance(literal.right, Aggregate)
-    return variables(literal.left if compared else literal)  # type: ignore[union-attr]

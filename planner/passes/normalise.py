@@ -21,7 +21,7 @@ from datalog.ast import (
     variables,
 )
 from planner.draft import Body, Clause, Draft, Lookup
-from planner.rewrite import Fresh, fresh_after, substitute
+from planner.rewrite import Fresh, fresh_after, outside, substitute
 
 __all__ = ["normalise"]
 
@@ -143,7 +143,7 @@ class _Normaliser:
         Returns the aggregates with their results. An aggregate has a result only once its outer variables are bound:
         in `w = x + 1, w = count : { b(w) }` the first equation defines `w` and the second is a filter, in any order.
         """
-        names = bound.union(*(_names_outside(literal) for literal in literals))
+        names = bound.union(*(outside(literal) for literal in literals))
         equations = [c for c in literals if isinstance(c, Comparison) and c.op == "="]
         results: list[tuple[str, Aggregate]] = []
         progress = True
@@ -197,10 +197,3 @@ class _Normaliser:
         needs = tuple(n for n in variables(node) if n in scope)
         body, target = self.body(node.body, node.target, scope)
         return Lookup(node.function, target, body, result, needs, node.type or "any")
-
-
-def _names_outside(literal: Literal) -> list[str]:
-    """The variables of a literal that are not inside an aggregate."""
-    if isinstance(literal, Comparison) and isinstance(literal.right, Aggregate):
-        return variables(literal.left)
-    return variables(literal)
