@@ -55,33 +55,14 @@ def take_out(known: dict[Tuple, int], rows: list[Tuple]) -> list[Tuple]:
     ([('b',), ('b',), ('a',)], {('c',): 2, ('b',): 1})
     """
     counts = list(map(known.pop, rows, repeat(0)))  # most facts have one copy, and are named once
-    others = set(counts) - {1}
-    if not others:
+    if counts.count(1) == len(counts):
         return rows
     left: dict[Tuple, int] = {}  # of the others, the copies that are still there
     absent: Counter[Tuple] = Counter()
-    for place in _places(counts, others):
-        t, count = rows[place], counts[place]
+    for t, count in [pair for pair in zip(rows, counts, strict=True) if pair[1] != 1]:
         if count := count or left.get(t, 0):
             left[t] = count - 1
         else:
             absent[t] += 1
     dict.update(known, {t: count for t, count in left.items() if count})
     return list((Counter(rows) - absent).elements()) if absent else rows
-
-
-def _places(counts: list[int], others: set[int]) -> list[int]:
-    """Where some numbers stand, in order.
-
-    >>> _places([1, 2, 1, 0, 2], {0, 2}), _places([1, 2, 3, 4, 5, 6], {2, 3, 4, 5, 6})
-    ([1, 3, 4], [1, 2, 3, 4, 5])
-    """
-    if len(others) > 3:
-        return [place for place, count in enumerate(counts) if count in others]
-    found: list[int] = []
-    for count in others:  # a search in C for each of a few
-        place = -1
-        for _ in range(counts.count(count)):
-            place = counts.index(count, place + 1)
-            found.append(place)
-    return sorted(found)
