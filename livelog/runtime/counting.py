@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from livelog.runtime.columnar import Columnar, lineage
 from livelog.runtime.counted import Joined, Mapped, Table
 from livelog.runtime.grouping import Groups
 from livelog.runtime.lineage import Lineage
@@ -18,6 +19,7 @@ from livelog.runtime.lookups import Asking
 from livelog.runtime.nesting import Nesting
 from livelog.runtime.node import Links, Node, unpacked
 from operators.approx import Approx, ApproxGroups
+from operators.columnar.groups import ColumnGroups
 from operators.delta import Delta
 from operators.errors import RuleFailure
 from operators.expr import Col
@@ -47,7 +49,7 @@ Send = Callable[[int, str, int, list[Any]], None]
 
 NODES: dict[type, Callable[[Any, Plan, Links], Node]] = {
     GroupRule: Groups,
-    LineageRule: Lineage,
+    LineageRule: lineage,
     LookupRule: Asking,
     NestedRule: Nesting,
 }
@@ -109,8 +111,8 @@ class Counting:
         for rule in stratum.rules if self._copied is None else ():
             self._build(rule)
         self._sole = len(stratum.rules) == 1 and _tells_groups(stratum.rules[0])
-        self.heads: GroupBy | None = None  # where the one rule's node has them all, tuples are not counted
-        if self._sole and isinstance(node := self.nodes[0][1], (Groups, Lineage)):
+        self.heads: GroupBy | ColumnGroups | None = None  # where the one rule's node has them all: no tuple is counted
+        if self._sole and isinstance(node := self.nodes[0][1], (Groups, Lineage, Columnar)):
             self.heads = node.heads
         self.shown = self._approximation(memory)
 
@@ -119,7 +121,7 @@ class Counting:
         near = self.relation.tolerance
         if near is None:
             return None
-        if self.heads is not None and self.heads.results.issuperset(near.columns):
+        if isinstance(self.heads, GroupBy) and self.heads.results.issuperset(near.columns):
             return ApproxGroups(self.heads, near.columns, near.threshold, memory)
         return Approx(self.relation.arity, near.columns, near.threshold, memory)
 
@@ -153,7 +155,7 @@ class Counting:
         producer = self._below.get(side.relation)
         if self.partitions > 1 or not isinstance(producer, Counting) or isinstance(producer.shown, Approx):
             return None
-        return producer.heads if producer.heads is not None and producer.heads.key == side.key else None
+        return producer.heads if isinstance(producer.heads, GroupBy) and producer.heads.key == side.key else None
 
     # --- a transaction ---------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from operators.lineage import lineage_join
 from operators.lineage_loops import Product
 from planner.plan import BROADCAST, LineageRule, Placement, Plan
 
-__all__ = ["Lineage"]
+__all__ = ["Lineage", "intakes", "slots"]
 
 Tuple = tuple[Any, ...]
 
@@ -32,17 +32,13 @@ class Lineage:
     def __init__(self, rule: LineageRule, plan: Plan, links: Links) -> None:
         self._rule = rule
         self._links = links
-        left, right = (
-            Intake(rule.text, source.key, partial.where, partial.kept, partial.factors)
-            for source, partial in zip((rule.left, rule.right), rule.partials, strict=True)
-        )
-        products, sums = _slots(rule)
+        products, sums = slots(rule)
         self._groups = GroupBy(rule.text, len(rule.group), states(rule, plan), rule.layout, sums, len(products))
         self.heads = self._groups
         # where groups are sums and live here, contributions are added to them at once
         self._at_once = links.alone and None not in sums
         self._cells = self._groups.cells if self._at_once else Cells(len(rule.outputs), len(products))
-        self._join = lineage_join(rule.text, (left, right), rule.filters, rule.outputs, products, self._cells)
+        self._join = lineage_join(rule.text, intakes(rule), rule.filters, rule.outputs, products, self._cells)
         self._home = tuple(rule.layout[c] for c in plan.relations[rule.head].partition)
         self._at = [self._placement(source, plan) for source in (rule.left, rule.right)]
 
@@ -90,7 +86,16 @@ class Lineage:
         self._groups.check()
 
 
-def _slots(rule: LineageRule) -> tuple[list[Product], list[Sums | None]]:
+def intakes(rule: LineageRule) -> tuple[Intake, Intake]:
+    """What the two sides of a rule take in."""
+    left, right = (
+        Intake(rule.text, source.key, partial.where, partial.kept, partial.factors)
+        for source, partial in zip((rule.left, rule.right), rule.partials, strict=True)
+    )
+    return left, right
+
+
+def slots(rule: LineageRule) -> tuple[list[Product], list[Sums | None]]:
     """The different sums that contributions carry, the count first, and by aggregate where in them its entries are."""
     products: list[Product] = [((1, 0, 0),)]
     found: list[Sums | None] = []

@@ -1,0 +1,102 @@
+"""Pairs: how many rows there are of each pair of a key and a group, both by number."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["Pairs"]
+
+RECENT = 4_000
+"""Pairs that are not sorted in yet; more of them if there are many others: half of these."""
+
+
+class Pairs:
+    """A sparse matrix of counts that is added to, and read by key.
+
+    Most of it is sorted: `_starts` says for each key where its groups begin in `_groups`, with their `_counts`. What
+    came since then is `_recent`: keys, groups and changes of counts, as they came, and the same pair perhaps several
+    times. When there is much of it, it is sorted in, so that a pair costs O(1) on average. Small changes read it by
+    key, from `_index`, which has the first `_indexed` of it. `weight` is the sum of all counts, without their signs.
+
+    >>> pairs = Pairs(); pairs.add(0, 7, 1); pairs.add(1, 7, 1); pairs.add(0, 8, 2); pairs.of(0)
+    [(7, 1), (8, 2)]
+    >>> pairs.add(0, 7, -1); pairs.of(0), sorted(pairs)
+    ([(7, 1), (8, 2), (7, -1)], [(0, 8, 2), (1, 7, 1)])
+    >>> pairs.of(0)
+    [(8, 2)]
+    """
+
+    def __init__(self) -> None:
+        self._starts = array("q", [0])
+        self._groups = array("q")
+        self._counts = array("q")
+        self._recent = (array("q"), array("q"), array("q"))
+        self._index: dict[int, list[tuple[int, int]]] = {}
+        self._indexed = 0
+        self.weight = 0
+
+    @property
+    def recent(self) -> int:
+        """How much is not sorted in."""
+        return len(self._recent[0])
+
+    def add(self, key: int, group: int, count: int) -> None:
+        """Change the count of a pair."""
+        keys, groups, counts = self._recent
+        keys.append(key)
+        groups.append(group)
+        counts.append(count)
+        self.weight += abs(count)
+        if len(keys) > RECENT:
+            self._sort_some()
+
+    def add_all(self, keys: Any, groups: Any, counts: Any) -> None:
+        """Change the counts of many pairs, given as three arrays of numpy."""
+        for column, values in zip(self._recent, (keys, groups, counts), strict=True):
+            column.frombytes(values.tobytes())
+        self.weight += int(abs(counts).sum())
+        self._sort_some()
+
+    def of(self, key: int) -> list[tuple[int, int]]:
+        """The groups of a key with their counts; the counts of a group that stands there several times add up."""
+        found: list[tuple[int, int]] = []
+        if key + 1 < len(self._starts):
+            part = slice(self._starts[key], self._starts[key + 1])
+            found.extend(zip(self._groups[part], self._counts[part], strict=True))
+        if self._indexed < self.recent:
+            for at, group, count in zip(*(column[self._indexed :] for column in self._recent), strict=True):
+                self._index.setdefault(at, []).append((group, count))
+            self._indexed = self.recent
+        found.extend(self._index.get(key, ()))
+        return found
+
+    def under(self, marked: Any) -> tuple[Any, Any, Any]:
+        """Keys, groups and counts of all pairs whose key is marked in an array of flags; the same pair may recur."""
+        from operators.columnar.arrays import pairs_under
+
+        found: tuple[Any, Any, Any] = pairs_under(marked, self._starts, self._groups, self._counts, self._recent)
+        return found
+
+    def _sort_some(self) -> None:
+        if self.recent > RECENT and 2 * self.recent > len(self._groups):
+            self.sort()
+
+    def sort(self) -> None:
+        """Sort everything in; pairs whose count is 0 are dropped."""
+        from operators.columnar.arrays import sorted_pairs
+
+        if self.recent:
+            parts = sorted_pairs(self._starts, self._groups, self._counts, self._recent)
+            self._starts, self._groups, self._counts = parts
+            self._recent = (array("q"), array("q"), array("q"))
+            self._index, self._indexed = {}, 0
+            self.weight = sum(map(abs, self._counts))
+
+    def __iter__(self) -> Iterator[tuple[int, int, int]]:
+        """All pairs, each once, as key, group and count."""
+        self.sort()
+        for key in range(len(self._starts) - 1):
+            for at in range(self._starts[key], self._starts[key + 1]):
+                yield key, self._groups[at], self._counts[at]
