@@ -42,6 +42,7 @@ WAYS = {
     "large, seldom sorted": {(join_module, "MANY"): 1, (groups_module, "MANY"): 0},
     "small": {(join_module, "MANY"): 10**9, (groups_module, "MANY"): 10**9, (pairs_module, "RECENT"): 3},
     "both": {(join_module, "MANY"): 3, (groups_module, "MANY"): 3, (pairs_module, "RECENT"): 5},
+    "keys with many groups": {(join_module, "MANY"): 10**9, (join_module, "REACH"): 1, (pairs_module, "RECENT"): 0},
     "wide": {(join_module, "HIGHEST"): 20, (join_module, "MANY"): 2},
 }
 

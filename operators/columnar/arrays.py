@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "numbered", "pairs_under", "sorted_pairs", "view", "whole_numbers", "widest",
-]  # fmt: skip
+from operators.source import HIGHEST
+
+__all__ = ["empty", "flush_many", "meet_many", "pairs_under", "sorted_pairs", "take_in_many"]
 
 EXACT = 2**53  # the largest whole numbers that are all floats too
 
@@ -56,8 +56,9 @@ def pairs_under(marked: Any, starts: array[int], groups: array[int], counts: arr
     return tuple(np.concatenate((part, view(more)[late])) for part, more in zip(old, recent, strict=True))
 
 
-def sorted_pairs(starts: array[int], groups: array[int], counts: array[int], recent: Any) -> tuple[array[int], ...]:
-    """Pairs in the order of keys and groups, each once: where each key begins, the groups, and the counts."""
+def sorted_pairs(starts: array[int], groups: array[int], counts: array[int], recent: Any) -> Any:
+    """Pairs in the order of keys and groups, each once: where each key begins, the groups, the counts, and what these
+    add up to without their signs."""
     keys = np.repeat(np.arange(len(starts) - 1), np.diff(view(starts)))
     codes = np.concatenate((keys, view(recent[0]))) << 32 | np.concatenate((view(groups), view(recent[1])))
     order = np.argsort(codes, kind="stable")  # which makes use of what is in order already
@@ -69,7 +70,7 @@ def sorted_pairs(starts: array[int], groups: array[int], counts: array[int], rec
     keys = codes >> 32
     width = int(keys[-1]) + 1 if len(keys) else 0
     begins = np.searchsorted(keys, np.arange(width + 1))
-    return _packed(begins), _packed(codes & 0xFFFFFFFF), _packed(totals)
+    return _packed(begins), _packed(codes & 0xFFFFFFFF), _packed(totals), int(abs(totals).sum())
 
 
 def _packed(values: Any) -> array[int]:
@@ -82,63 +83,57 @@ def _add(column: Any, at: Any, amounts: Any) -> None:
     np.add.at(view(column), at, amounts)
 
 
-def take_in_many(
-    keys_of: Any, groups_of: Any, pairs: Any, reads: Sequence[int], keys: Any, counts: Any, groups: Any
-) -> tuple[Any, Any]:
-    """Rows of the anchor of a join: see `operators.columnar.join.ColumnJoin`. The groups that change, and the keys that
-    lose rows."""
-    at, to = numbered(keys_of.__getitem__, keys), numbered(groups_of.__getitem__, groups)
+def take_in_many(state: Any, keys: list[Any], counts: int | list[int], groups: list[Any]) -> tuple[Any, Any]:
+    """Rows of the anchor of a join, whose `state` is `operators.columnar.join.State`.
+
+    Returns the groups that change, and the keys that lose rows.
+    """
+    at, to = numbered(state.keys.__getitem__, keys), numbered(state.groups.__getitem__, groups)
     amounts = counted(counts, len(keys))
-    pairs.add_all(at, to, amounts)
-    rows, *vectors = keys_of.columns
-    uses, *sums = groups_of.columns
+    state.pairs.add_all(at, to, amounts)
+    rows, *vectors = state.keys.columns
+    uses, *sums = state.groups.columns
     _add(rows, at, amounts)
     _add(uses, to, amounts)
-    for total, k in zip(sums, reads, strict=False):
+    for total, k in zip(sums, state.reads, strict=False):
         _add(total, to, view(vectors[k])[at] * amounts)
     return to, at[amounts < 0]
 
 
 def meet_many(
-    keys_of: Any,
-    groups_of: Any,
-    pairs: Any,
-    reads: Sequence[int],
-    top: list[int],
-    keys: Any,
-    counts: Any,
-    values: Any,
-    sign: int,
+    state: Any, top: list[int], keys: list[Any], counts: int | list[int], values: list[list[int]], sign: int
 ) -> tuple[Any, Any] | None:
     """Rows of the other side, which come or go as the sign says; `top` is changed too.
 
-    The groups that change, and the keys that may have lost all their rows; None, and nothing is done, if a sum could
-    take more than 64 bits."""
+    Returns the groups that change, and the keys that may have lost all their rows. None, and nothing is done, if a sum
+    could take more than 64 bits.
+    """
     try:
         amounts = [counted(counts, len(keys)), *[sign * whole_numbers(part) for part in values]]
     except OverflowError:
         return None
-    most = 2**63 - 1
-    if any(widest(part) * len(keys) + highest > most for part, highest in zip(amounts, top, strict=True)):
+    if any(widest(part) * len(keys) + highest > HIGHEST for part, highest in zip(amounts, top, strict=True)):
         return None
-    at = numbered(keys_of.__getitem__, keys)
-    marked = np.zeros(len(keys_of.names), bool)
+    at = numbered(state.keys.__getitem__, keys)
+    _, *vectors = state.keys.columns
+    marked = np.zeros(len(state.keys.names), bool)
     marked[at] = True
     changed = np.flatnonzero(marked)
     changes, after = [], []
-    for part, vector in zip(amounts, keys_of.columns[1:], strict=True):
+    for part, vector in zip(amounts, vectors, strict=True):
         change = np.zeros(len(marked), np.int64)
         np.add.at(change, at, part)
         changes.append(change)
         after.append(view(vector)[changed] + change[changed])
     highest = [max(had, widest(part)) for had, part in zip(top, after, strict=True)]
-    if max(1, pairs.weight) * max(highest) > most:
+    if max(1, state.pairs.weight) * max(highest) > HIGHEST:
         return None
     top[:] = highest
-    for vector, part in zip(keys_of.columns[1:], after, strict=True):
+    for vector, part in zip(vectors, after, strict=True):
         view(vector)[changed] = part
-    under, to, times = pairs.under(marked)
-    for total, k in zip(groups_of.columns[1:], reads, strict=False):
+    under, to, times = state.pairs.under(marked)
+    _, *sums = state.groups.columns
+    for total, k in zip(sums, state.reads, strict=False):
         _add(total, to, times * changes[k][under])
     return to, changed[after[0] == 0]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from operators.columnar.groups import ColumnGroups
 from operators.columnar.loops import anchor_columns, meeting, other_columns, taking_in
@@ -25,7 +25,8 @@ Counts = int | list[int]
 """How often each row of a batch counts, or all of them."""
 
 MANY = 32  # rows that are worth the start of numpy
-AROUND = 256  # and for each row that changes, keys and recent pairs that it may look at
+REACH = 1_000  # and so are fewer, if their keys have so many groups
+AROUND = 256  # for each row, or ten groups, numpy may look at so many keys and recent pairs that are not concerned
 
 
 def columns_read(forms: Forms, anchor: int, products: Sequence[Product]) -> list[int] | None:
@@ -39,11 +40,20 @@ def columns_read(forms: Forms, anchor: int, products: Sequence[Product]) -> list
     return [term[2 - anchor] for term in terms] if len(terms) == len(products) else None
 
 
+class State(NamedTuple):
+    """What a join keeps, by number; see `ColumnJoin`."""
+
+    keys: Numbers
+    groups: Numbers
+    pairs: Pairs
+    reads: Sequence[int]
+
+
 class ColumnJoin:
     """What `operators.anchored.Anchored` is, with columns: see there, and the package.
 
-    `reads` are those of `columns_read`. `_keys` has the lineage keys; their first column is how many rows of the anchor
-    they have, and the next are V, the sums of the other side. `_pairs` is A, and `groups` have S.
+    `reads` are those of `columns_read`. The lineage keys have columns: how many rows of the anchor they have, and V,
+    the sums of the other side. The pairs are A, and `groups` have S.
 
     Columns take 64 bits. No value in a column of V is larger than its `_top`, so no sum is larger than that times the
     weight of the pairs. Where that might take more bits, all columns become lists of Python's
@@ -76,10 +86,8 @@ class ColumnJoin:
         self.sides = sides
         self.groups = groups
         self._anchor = anchor
-        self._reads = reads
         self._width = len(sides[1 - anchor].form.factors)
-        self._keys = Numbers("q" * (1 + self._width))
-        self._pairs = Pairs()
+        self._state = State(Numbers("q" * (1 + self._width)), groups.numbers, Pairs(), reads)
         self._top = [0] * self._width
         self._narrow = True
         self._left: set[int] = set()  # keys that have lost something
@@ -91,7 +99,7 @@ class ColumnJoin:
 
     @property
     def _vectors(self) -> list[Any]:
-        return self._keys.columns[1:]
+        return self._state.keys.columns[1:]
 
     # --- changes ---
 
@@ -115,28 +123,25 @@ class ColumnJoin:
     def _take_in(self, keys: list[Any], counts: Counts, groups: list[Any]) -> None:
         """Rows of the anchor: A changes."""
         self._fit(rows=len(keys) if isinstance(counts, int) else sum(map(abs, counts)))
-        pairs, numbers, cells = self._pairs, self._keys, self.groups.numbers
         if self._narrow and len(keys) >= MANY:
             from operators.columnar.arrays import take_in_many
 
-            touched, left = take_in_many(numbers, cells, pairs, self._reads, keys, counts, groups)
-            self.groups.touched_too.append(touched)
-            self._left_too.append(left)
+            self._changed(*take_in_many(self._state, keys, counts, groups))
             return
+        numbers, cells, pairs, _ = self._state
         rows = zip(keys, _each(counts, keys), groups, strict=True)
         touch, leave = self.groups.touched.add, self._left.add
         self._take_few(rows, numbers, cells, pairs.add, touch, leave, numbers.columns, cells.columns)
 
     def _meet(self, keys: list[Any], counts: Counts, values: list[list[int]], sign: int) -> None:
         """Rows of the other side: V changes."""
-        pairs, numbers, cells = self._pairs, self._keys, self.groups.numbers
-        if self._narrow and len(keys) >= MANY and len(keys) * AROUND > len(numbers.names) + pairs.recent:
+        numbers, cells, pairs, _ = self._state
+        if self._narrow and self._many(keys):
             from operators.columnar.arrays import meet_many
 
-            found = meet_many(numbers, cells, pairs, self._reads, self._top, keys, counts, values, sign)
+            found = meet_many(self._state, self._top, keys, counts, values, sign)
             if found is not None:
-                self.groups.touched_too.append(found[0])
-                self._left_too.append(found[1])
+                self._changed(*found)
                 return
             self._widen()
         changes: dict[Any, list[int]] = {}
@@ -148,13 +153,28 @@ class ColumnJoin:
         touch, leave = self.groups.touched.add, self._left.add
         self._meet_few(changes.items(), numbers, pairs.of, touch, leave, numbers.columns, cells.columns)
 
+    def _many(self, keys: list[Any]) -> bool:
+        """Whether changes of these keys are a case for numpy."""
+        numbers, _, pairs, _ = self._state
+        if len(keys) >= MANY:
+            effort = AROUND * len(keys)
+        else:
+            reach = sum([pairs.size(numbers[key]) for key in keys if key in numbers])
+            effort = AROUND // 10 * reach if reach >= REACH else 0
+        return effort > len(numbers.names) + pairs.recent
+
+    def _changed(self, groups: Any, keys: Any) -> None:
+        """Groups have changed, and keys have lost something: arrays of numbers."""
+        self.groups.touched_too.append(groups)
+        self._left_too.append(keys)
+
     def _fit(self, rows: int = 0, amounts: Sequence[int] = ()) -> None:
         """So many rows of the anchor are to come, or so much to the columns of V: see that no sum can become too large
         for its column."""
         if not self._narrow:
             return
         self._top = [top + more for top, more in zip(self._top, amounts or repeat(0), strict=False)]
-        rows = max(1, rows + self._pairs.weight)
+        rows = max(1, rows + self._state.pairs.weight)
         if rows * max(self._top) > HIGHEST:
             exact = [max(map(abs, vector), default=0) for vector in self._vectors]
             self._top = [top + more for top, more in zip(exact, amounts or repeat(0), strict=False)]
@@ -164,36 +184,37 @@ class ColumnJoin:
     def _widen(self) -> None:
         """Make room for numbers of any size."""
         self._narrow = False
-        self._keys.widen()
+        self._state.keys.widen()
         self.groups.widen()
 
     def settle(self) -> tuple[list[Tuple], list[Tuple]]:
         """All changes are in: the heads that fall and those that rise. Keys that nobody has any more are let go."""
         gone, new = self.groups.flush()
+        keys = self._state.keys
         left, self._left = self._left, set()
         arrays, self._left_too = self._left_too, []
         if arrays and self._narrow:
             from operators.columnar.arrays import empty
 
-            left.update(empty(self._keys, arrays))
+            left.update(empty(keys, arrays))
         else:
             left.update(*(numbers.tolist() for numbers in arrays))
-        columns = self._keys.columns
+        columns = keys.columns
         for j in sorted(left):
             if not any([column[j] for column in columns]):
-                self._keys.give_back(j)
+                keys.give_back(j)
         return gone, new
 
     # --- looking in ---
 
     def items(self, side: int) -> Iterator[tuple[Tuple, Any]]:
         """What is kept of a side: (key columns..., columns of the group...), or just the key, with the vectors."""
-        spread, names = self.sides[side].spread, self._keys.names
+        spread, keys = self.sides[side].spread, self._state.keys
         if side == self._anchor:
-            for j, g, count in self._pairs:
-                yield spread(names[j]) + self.groups.row(g), count
+            for j, g, count in self._state.pairs:
+                yield spread(keys.names[j]) + self.groups.row(g), count
             return
-        for key, j in self._keys.items():
+        for key, j in keys.items():
             vector = [column[j] for column in self._vectors]
             if any(vector):
                 yield spread(key), vector[0] if self._width == 1 else vector
@@ -203,19 +224,20 @@ class ColumnJoin:
 
     def check(self) -> None:
         """Assert that S = A'V, that only sums of some rows are kept, and that nothing is kept for nothing."""
-        self._keys.check()
-        rows, uses = [0] * len(self._keys.names), [0] * len(self.groups.numbers.names)
-        sums = [[0] * len(uses) for _ in self._reads]
-        for j, g, count in self._pairs:
+        keys, groups, pairs, reads = self._state
+        keys.check()
+        rows, uses = [0] * len(keys.names), [0] * len(groups.names)
+        sums = [[0] * len(uses) for _ in reads]
+        for j, g, count in pairs:
             assert count > 0, "a pair of no rows is kept"
             rows[j] += count
             uses[g] += count
-            for total, k in zip(sums, self._reads, strict=True):
+            for total, k in zip(sums, reads, strict=True):
                 total[g] += count * self._vectors[k][j]
-        assert rows == list(self._keys.columns[0]), "rows of keys are miscounted"
+        assert rows == list(keys.columns[0]), "rows of keys are miscounted"
         assert uses == list(self.groups.uses), "rows of groups are miscounted"
         assert sums == list(map(list, self.groups.sums)), "a sum is wrong"
-        for j in self._keys.values():
+        for j in keys.values():
             assert rows[j] or self._vectors[0][j] > 0, "an empty lineage key is kept"
         assert not self._left and not self._left_too, "a transaction is not settled"
 

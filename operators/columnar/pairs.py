@@ -72,6 +72,10 @@ class Pairs:
         found.extend(self._index.get(key, ()))
         return found
 
+    def size(self, key: int) -> int:
+        """How many groups a key has among what is sorted. O(1)."""
+        return self._starts[key + 1] - self._starts[key] if key + 1 < len(self._starts) else 0
+
     def under(self, marked: Any) -> tuple[Any, Any, Any]:
         """Keys, groups and counts of all pairs whose key is marked in an array of flags; the same pair may recur."""
         from operators.columnar.arrays import pairs_under
@@ -89,10 +93,9 @@ class Pairs:
 
         if self.recent:
             parts = sorted_pairs(self._starts, self._groups, self._counts, self._recent)
-            self._starts, self._groups, self._counts = parts
+            self._starts, self._groups, self._counts, self.weight = parts
             self._recent = (array("q"), array("q"), array("q"))
             self._index, self._indexed = {}, 0
-            self.weight = sum(map(abs, self._counts))
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
         """All pairs, each once, as key, group and count."""
