@@ -2,8 +2,7 @@
 
 PageRank of `examples/11_pagerank.dl` (ten steps, damping 0.85) over an R-MAT graph of 5,000 pages and 50,000 links,
 with the odds that MRQL was measured with; then increments of 100 new links each. Against it: opening a session over all
-the links, without `.approx`, so with exact ranks. Both are measured in turns, each in a fresh process: a session that
-is opened and closed beside the one under test leaves holes in the memory, and who allocates in them is slower.
+the links, without `.approx`, so with exact ranks. Both are measured in turns, each in a fresh process.
 
 Bars: an increment takes at most a third of that, and no rank is off by more than 1e-6.
 """
@@ -11,19 +10,15 @@ Bars: an increment takes at most a third of that, and no rank is off by more tha
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
-from multiprocessing import get_context
 from pathlib import Path
-from typing import TypeVar
 
 import datalog
 import livelog
-from bench.harness import Bar, Result, Stopwatch, finish, progress, settle, typical
+from bench.harness import Bar, Result, Stopwatch, apart, finish, progress, settle, typical
 from topologies.rmat import rmat
 
 Link = tuple[int, int]
 Ranks = dict[int, float]
-T = TypeVar("T")
 
 PAGES = 5_000
 LINKS = 50_000
@@ -75,12 +70,6 @@ def evaluations(links: list[Link]) -> tuple[list[float], list[Ranks]]:
         with session:
             found.append(dict(session["pagerank"]))
     return watch.laps, found
-
-
-def apart(measure: Callable[[list[Link]], T], links: list[Link]) -> T:
-    """What a function measures in a fresh process."""
-    with get_context("spawn").Pool(1) as pool:
-        return pool.apply(measure, (links,))
 
 
 def off(got: Ranks, right: Ranks) -> float:
