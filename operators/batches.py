@@ -53,21 +53,21 @@ def take_out(known: dict[Tuple, int], rows: list[Tuple]) -> list[Tuple]:
 
     >>> table = {("a",): 1, ("b",): 3, ("c",): 2}
     >>> take_out(table, [("b",), ("a",), ("b",), ("a",), ("d",)]), table
-    ([('b',), ('b',), ('a',)], {('c',): 2, ('b',): 1})
+    ([('b',), ('a',), ('b',)], {('c',): 2, ('b',): 1})
     """
     counts = list(map(known.pop, rows, repeat(0)))  # most facts have one copy, and are named once
-    if counts.count(1) == len(counts):
-        return rows
     left: dict[Tuple, int] = {}  # of the others, the copies that are still there
-    absent: Counter[Tuple] = Counter()
+    there: list[Tuple] = []
+    begin = 0
     for place in _others(counts):
         t = rows[place]
         if count := counts[place] or left.get(t, 0):
             left[t] = count - 1
-        else:
-            absent[t] += 1
+        else:  # it is not there, and what stands before it is
+            there += rows[begin:place]
+            begin = place + 1
     dict.update(known, {t: count for t, count in left.items() if count})
-    return list((Counter(rows) - absent).elements()) if absent else rows
+    return there + rows[begin:] if begin else rows
 
 
 def _others(counts: list[int]) -> list[int]:
