@@ -19,8 +19,15 @@ from livelog.runtime.columnar import Columnar
 from operators.columnar import groups as groups_module
 from operators.columnar import join as join_module
 from operators.columnar import pairs as pairs_module
+from operators.columnar.groups import ColumnGroups
+from operators.columnar.join import ColumnJoin
 from operators.columnar.numbers import Numbers
 from operators.columnar.pairs import Pairs
+from operators.delta import Delta
+from operators.errors import RuleFailure
+from operators.expr import Col
+from operators.intake import Intake
+from operators.sums import COUNT, Factor
 from tests.cases import states
 from tests.harness import Configuration, run
 from tests.test_lineage import BAGS, NUMBERS, history
@@ -166,6 +173,25 @@ def test_sums_of_any_size() -> None:
             session.check()
 
 
+def test_counts_of_any_size() -> None:
+    """Weights beyond 64 bits, which views with many derivations have."""
+    left = Intake("", (1,), (), (Col(0),), (COUNT,))
+    right = Intake("", (0,), (), (), (COUNT, Factor(Col(1))))
+    groups = ColumnGroups("", 1, [("count", 0), ("sum", 1)], (0, 1, 2), 2)
+    join = ColumnJoin("", (left, right), 0, (Col(1),), (0, 1), groups)
+    join.take(0, Delta([("a", 1), ("b", 2)], []))
+    join.take(0, Delta.weighted([(("a", 1), 2**70), (("c", 3), 2**65)]))
+    join.take(1, Delta.weighted([((1, 10), 1), ((2, 5), 2**64)]))
+    with pytest.raises(RuleFailure, match="overflow"):
+        join.settle()
+    join.take(0, Delta.weighted([(("a", 1), -(2**70)), (("c", 3), -(2**65))]))
+    join.take(1, Delta.weighted([((2, 5), 3 - 2**64)]))
+    groups.touched.update(groups.numbers.values())
+    assert join.settle() == ([], [("a", 1, 10), ("b", 3, 15)])
+    join.check()
+    groups.check()
+
+
 def test_averages_that_no_float_has() -> None:
     """The quotient of whole numbers is rounded once."""
     program = datalog.parse("\n".join((*BAGS, "q(a, avg<d>) :- r(a, b), s(b, d).")))
@@ -184,13 +210,19 @@ def test_small_sessions_need_no_numpy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from([-2, -1, 1, 1, 2])), max_size=30))
-def test_pairs_are_counted(changes: list[tuple[int, int, int]]) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from([-2, -1, 1, 1, 2])), max_size=30),
+    st.integers(0, 40),
+)
+def test_pairs_are_counted(changes: list[tuple[int, int, int]], wide: int) -> None:
+    """From change number `wide` on, they are counted without numpy."""
     import numpy as np
 
     pairs, expected = Pairs(), Counter[tuple[int, int]]()
     for i, (key, group, count) in enumerate(changes):
-        if i % 3:
+        if i == wide:
+            pairs.widen()
+        if i % 3 or i >= wide:
             pairs.add(key, group, count)
         else:
             pairs.add_all(*(np.array([value]) for value in (key, group, count)))
@@ -202,6 +234,8 @@ def test_pairs_are_counted(changes: list[tuple[int, int, int]]) -> None:
         for group, count in pairs.of(key):
             found[key, group] += count
         assert {pair: n for pair, n in found.items() if n} == {p: n for p, n in expected.items() if n and p[0] == key}
+        if wide < len(changes):
+            continue
         marked = np.arange(6) == key
         again = Counter[tuple[int, int]]()
         for *pair, count in zip(*(part.tolist() for part in pairs.under(marked)), strict=True):

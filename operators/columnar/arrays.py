@@ -35,7 +35,7 @@ def whole_numbers(values: Sequence[int]) -> Any:
 
 def counted(counts: int | list[int], size: int) -> Any:
     """How often each of so many rows counts, as an array."""
-    return np.full(size, counts) if isinstance(counts, int) else whole_numbers(counts)
+    return np.full(size, counts, np.int64) if isinstance(counts, int) else whole_numbers(counts)
 
 
 def widest(values: Any) -> int:
@@ -59,7 +59,7 @@ def pairs_under(marked: Any, starts: array[int], groups: array[int], counts: arr
 def sorted_pairs(starts: array[int], groups: array[int], counts: array[int], recent: Any) -> Any:
     """Pairs in the order of keys and groups, each once: where each key begins, the groups, the counts, and what these
     add up to without their signs."""
-    keys = np.repeat(np.arange(len(starts) - 1), np.diff(view(starts)))
+    keys = np.repeat(np.arange(len(starts) - 1, dtype=np.int64), np.diff(view(starts)))
     codes = np.concatenate((keys, view(recent[0]))) << 32 | np.concatenate((view(groups), view(recent[1])))
     order = np.argsort(codes, kind="stable")  # which makes use of what is in order already
     codes = codes[order]

@@ -175,16 +175,17 @@ class ColumnJoin:
             return
         self._top = [top + more for top, more in zip(self._top, amounts or repeat(0), strict=False)]
         rows = max(1, rows + self._state.pairs.weight)
-        if rows * max(self._top) > HIGHEST:
+        if rows * max(1, *self._top) > HIGHEST:
             exact = [max(map(abs, vector), default=0) for vector in self._vectors]
             self._top = [top + more for top, more in zip(exact, amounts or repeat(0), strict=False)]
-            if rows * max(self._top) > HIGHEST // 2:  # so that it takes a while until this is looked at again
+            if rows * max(1, *self._top) > HIGHEST // 2:  # so that it takes a while until this is looked at again
                 self._widen()
 
     def _widen(self) -> None:
         """Make room for numbers of any size."""
         self._narrow = False
         self._state.keys.widen()
+        self._state.pairs.widen()
         self.groups.widen()
 
     def settle(self) -> tuple[list[Tuple], list[Tuple]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 __all__ = ["Pairs"]
@@ -29,13 +31,19 @@ class Pairs:
     """
 
     def __init__(self) -> None:
-        self._starts = array("q", [0])
-        self._groups = array("q")
-        self._counts = array("q")
-        self._recent = (array("q"), array("q"), array("q"))
+        self._column: Callable[[Iterable[int]], Any] = partial(array, "q")
+        self._starts: Any = self._column([0])
+        self._groups: Any = self._column([])
+        self._counts: Any = self._column([])
         self._index: dict[int, list[tuple[int, int]]] = {}
-        self._indexed = 0
         self.weight = 0
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Nothing is recent."""
+        self._recent: tuple[Any, Any, Any] = (self._column([]), self._column([]), self._column([]))
+        self._index.clear()
+        self._indexed = 0
 
     @property
     def recent(self) -> int:
@@ -89,17 +97,42 @@ class Pairs:
 
     def sort(self) -> None:
         """Sort everything in; pairs whose count is 0 are dropped."""
-        from operators.columnar.arrays import sorted_pairs
+        if not self.recent:
+            return
+        if self._column is list:
+            self._sort_slowly()
+        else:
+            from operators.columnar.arrays import sorted_pairs
 
-        if self.recent:
             parts = sorted_pairs(self._starts, self._groups, self._counts, self._recent)
             self._starts, self._groups, self._counts, self.weight = parts
-            self._recent = (array("q"), array("q"), array("q"))
-            self._index, self._indexed = {}, 0
+        self._begin_anew()
+
+    def _sort_slowly(self) -> None:
+        totals = Counter({(key, group): count for key, group, count in self._sorted()})
+        for key, group, count in zip(*self._recent, strict=True):
+            totals[key, group] += count
+        kept = sorted((*pair, count) for pair, count in totals.items() if count)
+        self._starts = [0]
+        for at, (key, _, _) in enumerate(kept):
+            self._starts += [at] * (key + 1 - len(self._starts))
+        self._starts.append(len(kept))
+        self._groups, self._counts = [group for _, group, _ in kept], [count for _, _, count in kept]
+        self.weight = sum(map(abs, self._counts))
+
+    def widen(self) -> None:
+        """From now on counts may be of any size."""
+        self._column = list
+        self._starts, self._groups, self._counts = map(list, (self._starts, self._groups, self._counts))
+        keys, groups, counts = map(list, self._recent)
+        self._recent = (keys, groups, counts)
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
         """All pairs, each once, as key, group and count."""
         self.sort()
+        return self._sorted()
+
+    def _sorted(self) -> Iterator[tuple[int, int, int]]:
         for key in range(len(self._starts) - 1):
             for at in range(self._starts[key], self._starts[key + 1]):
                 yield key, self._groups[at], self._counts[at]
