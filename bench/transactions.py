@@ -16,6 +16,7 @@ PROGRAMS = {
     "a copy": "view(a, b) :- r(a, b).",
     "a total per group": "view(a, sum<b>) :- r(a, b).",
     "a join of two": "view(a, c) :- r(a, b), s(b, c).",
+    "a total over a join": "view(a, sum<c>) :- r(a, b), s(b, c).",
 }
 ROWS = 10_000  # that are there already
 BATCH = 500

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -205,17 +206,26 @@ def test_small_sessions_need_no_numpy() -> None:
         "import sys, datalog, livelog\n"
         "s = livelog.open(datalog.parse('.decl r(a: number, b: number) .decl s(b: number, d: number) "
         "q(a, sum<d>) :- r(a, b), s(b, d).'), facts={'r': [(1, 2)], 's': [(2, 3)]})\n"
-        "assert list(s['q']) == [(1, 3)] and 'numpy' not in sys.modules"
+        "with s.transaction() as tx: tx.insert('r', (4, 2))\n"
+        "s.check()\n"
+        "assert list(s['q']) == [(1, 3), (4, 3)] and s.stats().aggregates\n"
+        "assert 'numpy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.parametrize("recent", [0, 4_000])
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from([-2, -1, 1, 1, 2])), max_size=30),
     st.integers(0, 40),
 )
-def test_pairs_are_counted(changes: list[tuple[int, int, int]], wide: int) -> None:
-    """From change number `wide` on, they are counted without numpy."""
+def test_pairs_are_counted(recent: int, changes: list[tuple[int, int, int]], wide: int) -> None:
+    """Sorted by numpy or by hand; from change number `wide` on, with counts of any size."""
+    with mock.patch.object(pairs_module, "RECENT", recent):
+        count_pairs(changes, wide)
+
+
+def count_pairs(changes: list[tuple[int, int, int]], wide: int) -> None:
     import numpy as np
 
     pairs, expected = Pairs(), Counter[tuple[int, int]]()

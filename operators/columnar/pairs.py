@@ -99,8 +99,8 @@ class Pairs:
         """Sort everything in; pairs whose count is 0 are dropped."""
         if not self.recent:
             return
-        if self._column is list:
-            self._sort_slowly()
+        if self._column is list or self.recent + len(self._groups) <= RECENT:
+            self._sort_by_hand()
         else:
             from operators.columnar.arrays import sorted_pairs
 
@@ -108,16 +108,18 @@ class Pairs:
             self._starts, self._groups, self._counts, self.weight = parts
         self._begin_anew()
 
-    def _sort_slowly(self) -> None:
+    def _sort_by_hand(self) -> None:
+        """Without numpy: for a few pairs, or counts of any size."""
         totals = Counter({(key, group): count for key, group, count in self._sorted()})
         for key, group, count in zip(*self._recent, strict=True):
             totals[key, group] += count
         kept = sorted((*pair, count) for pair, count in totals.items() if count)
-        self._starts = [0]
+        starts = [0]
         for at, (key, _, _) in enumerate(kept):
-            self._starts += [at] * (key + 1 - len(self._starts))
-        self._starts.append(len(kept))
-        self._groups, self._counts = [group for _, group, _ in kept], [count for _, _, count in kept]
+            starts += [at] * (key + 1 - len(starts))
+        self._starts = self._column([*starts, len(kept)])
+        self._groups = self._column([group for _, group, _ in kept])
+        self._counts = self._column([count for _, _, count in kept])
         self.weight = sum(map(abs, self._counts))
 
     def widen(self) -> None:
