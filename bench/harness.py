@@ -7,6 +7,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
@@ -95,8 +96,8 @@ def apart(measure: Callable[..., T], *arguments: Any) -> T:
     What others have opened and closed before in the same process leaves holes in its memory, and who has to allocate in
     them is slower.
     """
-    with get_context("spawn").Pool(1) as pool:
-        return pool.apply(measure, arguments)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measure, *arguments).result()
 
 
 def progress(text: str) -> None:

@@ -10,13 +10,11 @@ import importlib
 import time
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from typing import Any, Protocol
 
-from bench.harness import settle
+from bench.harness import apart, settle
 
 __all__ = ["CHECK_EVERY", "VIEWS", "CostLink", "Lap", "Peer", "Run", "difference", "drive", "drive_apart", "pack"]
 
@@ -125,5 +123,4 @@ def drive(where: str, view: str, links: Sequence[CostLink], victims: Sequence[Co
 
 def drive_apart(where: str, view: str, links: Sequence[CostLink], victims: Sequence[CostLink]) -> Run:
     """The same in a fresh process."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(drive, where, view, links, victims).result()
+    return apart(drive, where, view, links, victims)
