@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from sys import float_info
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 
@@ -13,6 +13,11 @@ from datalog.errors import FactProblem
 from datalog.functions import TOO_DEEP
 from livelog.io.values import brief_row
 from operators.source import Source
+
+try:
+    from operators.compiled import rows as compiled
+except ImportError:
+    compiled = None  # type: ignore[assignment]
 
 __all__ = ["Coercer", "sort_rows"]
 
@@ -145,6 +150,13 @@ def _batch_type(types: Sequence[str]) -> Any:
     return msgspec.defstruct("Batch", [("rows", list.__class_getitem__(row))])
 
 
+def _kinds(types: Sequence[str]) -> bytes | None:
+    """What `operators.compiled.rows` wants to know of the columns. None if it cannot help."""
+    if compiled is None or not all(kind in compiled.KINDS for kind in types):
+        return None
+    return bytes([compiled.KINDS[kind] for kind in types])
+
+
 def _texts(column: Iterable[Any]) -> bool:
     """Whether all strings among some values are plain ones, and valid Unicode."""
     texts = [value for value in column if isinstance(value, str)]
@@ -173,6 +185,7 @@ class Coercer:
         self._converters = [_CONVERTERS.get(kind, _any) for kind in types]
         self._is_plain = _is_plain(types)
         self._batch = _batch_type(types)
+        self._kinds = _kinds(types)
         self._symbols = [i for i, kind in enumerate(types) if kind in ("symbol", "any")]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -181,6 +194,8 @@ class Coercer:
     def all(self, rows: Iterable[Iterable[Any]]) -> list[Tuple]:
         """Many rows as tuples. What is not as simple as most rows are is looked at row by row."""
         given = rows if isinstance(rows, list) else list(rows)
+        if self._kinds is not None and compiled.are_plain(given, self._kinds):
+            return cast(list[Tuple], list(given))  # the list is its owner's
         if self._batch is not None:
             try:
                 batch: list[Tuple] = msgspec.convert({"rows": given}, self._batch).rows

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from operators.batches import count_in, let_in, take_out
 from operators.columns import Bulk
 from operators.delta import Copies, Delta, Loaded
+from operators.facts import Facts
 from operators.kernels import key_of
 
 __all__ = ["BaseTable"]
@@ -21,14 +21,19 @@ class BaseTable:
     """Facts under insertion, deletion, keyed update and expiry, one transaction at a time.
 
     `rows` maps a fact to its multiplicity (1 unless the relation is a bag). `_came` and `_went` are the net change of
-    the transaction so far, as multiplicities of facts that are in one of them at most: that is also the way back. Of a
-    transaction that did nothing but fill the empty table, `_bulk` are the rows, and nothing else need be remembered.
+    the transaction so far, as multiplicities of facts that are in one of them at most: that is also the way back.
     Expiry times are kept in a heap that may hold outdated entries; `_expires` has the current time of a fact.
 
-    Of a transaction in which batches do nothing but come to a bag, or nothing but go, `_in` and `_out` are the copies,
-    one by one, and it is told as it is. A bag takes whatever comes, so what fills an empty one (`_load`) need not be
-    counted before somebody looks or changes it. It is when it is committed, unless all rules made do with its columns:
-    whoever goes through a million rows does not notice that they are counted, but would at the first change.
+    Batches are remembered as lists as long as that is enough (`_listed`), and fact by fact after that (`_itemise`):
+
+    - of a transaction that did nothing but fill the empty table, `_bulk` are the rows;
+    - of one in which batches come to a set and then go from it, `_in` and `_out` are the facts, none of them in both;
+    - of one in which batches do nothing but come to a bag, or nothing but go, `_in` and `_out` are the copies, one by
+      one.
+
+    A bag takes whatever comes, so what fills an empty one (`_load`) need not be counted before somebody looks or
+    changes it. It is when it is committed, unless all rules made do with its columns: whoever goes through a million
+    rows does not notice that they are counted, but would at the first change.
 
     >>> table = BaseTable(key=(0,), ttl=10)
     >>> table.insert(("a", 1), now=0.0); table.insert(("a", 2), now=5.0)
@@ -43,14 +48,13 @@ class BaseTable:
     """
 
     def __init__(self, key: tuple[int, ...] = (), ttl: float | None = None, bag: bool = False) -> None:
-        self._rows: dict[Tuple, int] = {}
+        self._rows = Facts()
         self.bag = bag
         self.ttl = ttl
         self.ignored_inserts = 0
         self.ignored_deletes = 0
         self._key = key_of(key) if key else None
         self._plain = not key and ttl is None and not bag  # a fact is there or not, and that is all
-        self._simple = bag and not key and ttl is None  # and here how often is all
         self._load: Copies | None = None
         self._in: list[Tuple] = []
         self._out: list[Tuple] = []
@@ -61,11 +65,12 @@ class BaseTable:
         self._came: dict[Tuple, int] = {}
         self._went: dict[Tuple, int] = {}
         self._bulk: list[Tuple] | None = None
+        self._listed = False
         self._expiry_before: dict[Tuple, float | None] = {}
         self._ignored_before = (0, 0)
 
     @property
-    def rows(self) -> dict[Tuple, int]:
+    def rows(self) -> Facts:
         """The facts with their multiplicities."""
         if self._load is not None:
             self._count(self._load)
@@ -73,11 +78,11 @@ class BaseTable:
 
     def _count(self, load: Copies) -> None:
         self._load = None
-        count_in(self._rows, load.came)
+        self._rows.count_in(load.came)
 
     def insert(self, t: Tuple, now: float) -> None:
         """Insert a fact; with a key, in place of the fact that has it. A present fact is only refreshed."""
-        if self._plain and self._bulk is None:
+        if self._plain and not self._listed:
             rows = self._rows
             if t in rows:
                 self.ignored_inserts += 1
@@ -113,28 +118,32 @@ class BaseTable:
         if self._key is not None or self.ttl is not None:
             for t in rows:
                 self.insert(t, now)
-        elif self._simple and not self._came and not self._went and not self._out:
-            if self._rows or self._load is not None:
-                self._in = self._in + rows if self._in else rows
-                count_in(self.rows, rows)
-            elif rows:
-                self._in = rows
-                self._load = Copies(rows, [], rows.columns if isinstance(rows, Bulk) else None)
-        elif not self._rows and not self._went and self._bulk is None and not self.bag:
-            self._bulk = rows
-            self._rows = dict.fromkeys(rows, 1)
-            self.ignored_inserts += len(rows) - len(self._rows)
+        elif self.bag:
+            self._add_copies(rows)
+        elif not self._rows and not self._went and not self._listed:
+            self._bulk, self._listed = rows, True
+            self.ignored_inserts += len(rows) - len(self._rows.let_in(rows))
         else:
+            if self._bulk is not None or self._out:
+                self._itemise()
+            came = self._rows.let_in(rows)
+            self.ignored_inserts += len(rows) - len(came)
+            if self._came or self._went:
+                self._note(dict.fromkeys(came, 1), 1)
+            else:  # what is there cannot come again
+                self._in, self._listed = self._in + came if self._in else came, True
+
+    def _add_copies(self, rows: list[Tuple]) -> None:
+        if self._came or self._went or self._out:
             self._itemise()
-            came = let_in(self.rows, rows, self.bag)
-            if not self.bag:
-                self.ignored_inserts += len(rows) - len(came)
-            if not self._went.keys().isdisjoint(came.keys()) or (self.bag and self._came):
-                self._note(came, 1)
-            elif self._came:  # of a set, what is there cannot come again
-                self._came.update(came)
-            else:
-                self._came = came
+            self.rows.count_in(rows)
+            self._note(Counter(rows), 1)
+        elif self._rows or self._load is not None:
+            self._in, self._listed = self._in + rows if self._in else rows, True
+            self.rows.count_in(rows)
+        elif rows:
+            self._in, self._listed = rows, True
+            self._load = Copies(rows, [], rows.columns if isinstance(rows, Bulk) else None)
 
     def delete_all(self, rows: list[Tuple]) -> None:
         """Delete many facts, as `delete` would one by one.
@@ -142,27 +151,26 @@ class BaseTable:
         >>> table = BaseTable(bag=True); table.insert_all([("a",), ("a",), ("b",)], 0.0); table.commit()
         >>> table.delete_all([("a",), ("b",), ("b",)]); table.net(), table.ignored_deletes
         ([(('a',), -1), (('b',), -1)], 1)
+        >>> table = BaseTable(); table.insert(("z",), 0.0); table.commit(); table.insert_all([("a",), ("b",)], 0.0)
+        >>> table.delete_all([("z",)]); table.delete_all([("b",), ("c",)]); table.net()
+        [(('a',), 1), (('z',), -1)]
         """
         if self._key is not None or self.ttl is not None:
             for t in rows:
                 self.delete(t)
             return
         known = self.rows
-        alone = self._simple and not self._came and not self._went and not self._in
-        if not alone:
+        if self._bulk is not None or (self.bag and self._in):
             self._itemise()
-        out = take_out(known, rows)
+        out, recalled = known.take_out(rows, [] if self.bag else self._in)
         self.ignored_deletes += len(rows) - len(out)
-        if alone:
-            self._out += out
+        if self._came or self._went:
+            self._note(Counter(out), -1)
             return
-        went = Counter(out) if self.bag else dict.fromkeys(out, 1)
-        if not self._came.keys().isdisjoint(went.keys()) or (self.bag and self._went):
-            self._note(went, -1)
-        elif self._went:
-            self._went.update(went)
-        else:
-            self._went = went
+        if recalled:  # what came and goes is no change
+            nothing = set(recalled)
+            self._in, out = [t for t in self._in if t not in nothing], [t for t in out if t not in nothing]
+        self._out, self._listed = self._out + out if self._out else out, True
 
     def delete(self, t: Tuple) -> None:
         """Delete a fact (one copy of it, of a bag). Deleting an absent fact changes nothing."""
@@ -170,7 +178,7 @@ class BaseTable:
         count = rows.get(t, 0)
         if not count:
             self.ignored_deletes += 1
-        elif self._plain and self._bulk is None:
+        elif self._plain and not self._listed:
             del rows[t]
             if self._came and t in self._came:
                 del self._came[t]
@@ -204,13 +212,13 @@ class BaseTable:
 
     def _itemise(self) -> None:
         """More happens than that the table is filled, or that batches come or go: remember it fact by fact."""
+        if not self._listed:
+            return
         if self._bulk is not None:
-            self._bulk = None
-            self._came = dict(self._rows)
-        elif self._in:
-            self._came, self._in = Counter(self._in), []
-        elif self._out:
-            self._went, self._out = Counter(self._out), []
+            self._came = dict(self._rows.items())
+        else:
+            self._came, self._went = Counter(self._in), Counter(self._out)
+        self._in, self._out, self._bulk, self._listed = [], [], None, False
 
     def _note(self, changes: Mapping[Tuple, int], sign: int) -> None:
         """Add changes of multiplicities to what the transaction has done."""
@@ -251,6 +259,8 @@ class BaseTable:
                 columns = columns.distinct()
             return Loaded(self._rows, self.bag, columns)
         if self._in or self._out:
+            if not self.bag:
+                return Delta(self._in, self._out)
             return Copies(self._in, self._out) if self._load is None else self._load
         return Delta(list(self._came), list(self._went), self.net() if self.bag else None)
 
@@ -281,9 +291,8 @@ class BaseTable:
         """The transaction stands."""
         if self._load is not None and self._load.walked:
             self._count(self._load)
-        self._bulk = None
-        if self._in or self._out:
-            self._in, self._out = [], []
+        if self._listed:
+            self._in, self._out, self._bulk, self._listed = [], [], None, False
         if self._came:
             self._came = {}
         if self._went:
@@ -294,8 +303,7 @@ class BaseTable:
     def rollback(self) -> None:
         """Back to the last commit. O(what the transaction touched)."""
         if self._bulk is not None:
-            self._bulk = None
-            self._rows = {}
+            self._bulk, self._rows = None, Facts()
         if self._load is not None and self._in is self._load.came:
             self._in, self._load = [], None
         self._itemise()
@@ -319,8 +327,8 @@ class BaseTable:
     def check(self) -> None:
         """Assert the invariants that hold between transactions."""
         idle = not (self._came or self._went or self._in or self._out)
-        assert idle and self._bulk is None, "a transaction is open"
+        assert idle and not self._listed, "a transaction is open"
         assert all(n > 0 for n in self.rows.values())
-        assert self._expires.keys() <= self.rows.keys(), "an absent fact would expire"
+        assert all(t in self.rows for t in self._expires), "an absent fact would expire"
         if self._key is not None:
             assert {self._key(t): t for t in self.rows} == self._by_key, "two facts share a key"

@@ -13,13 +13,15 @@ import pytest
 
 import datalog
 import livelog
+import livelog.values
+import operators.base
 from datalog.errors import FactProblem
 from livelog.values import Coercer
 from operators.base import BaseTable
-from operators.batches import let_in, take_out
 from operators.delta import Delta
 from operators.errors import RuleFailure
 from operators.expr import Apply, Col, Const
+from operators.facts import Facts, PlainFacts
 from operators.sums import COUNT, Factor, Summing
 
 KINDS = ("number", "unsigned", "float", "symbol", "numeric", "any", "list")
@@ -60,6 +62,19 @@ def outcome(convert: Callable[[Any], Any], rows: Any) -> Any:
 
 def assert_alike(coerce: Coercer, rows: list[Any], what: str = "") -> None:
     assert outcome(coerce.all, rows) == outcome(lambda given: [coerce(row) for row in given], rows), what
+
+
+@pytest.fixture(params=["built", "plain"])
+def compiled_or_not(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compiled is used as far as it was built, or not at all."""
+    if request.param == "plain":
+        monkeypatch.setattr(livelog.values, "compiled", None)
+        monkeypatch.setattr(operators.base, "Facts", PlainFacts)
+    elif Facts is PlainFacts:
+        pytest.skip("nothing was compiled")
+
+
+pytestmark = pytest.mark.usefixtures("compiled_or_not")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -138,31 +153,6 @@ def test_a_bad_row_in_a_batch_is_named() -> None:
     with s.transaction() as tx:
         tx.insert_all("e", [*good, [1000.0, "ä"]])
     assert (1000,) in s["r"]
-
-
-@pytest.mark.parametrize("bag", [False, True])
-def test_batches_change_a_dict_as_a_loop_does(bag: bool) -> None:
-    rng = random.Random(3)
-    table: dict[tuple[int], int] = {}
-    expected: dict[tuple[int], int] = {}
-    for _ in range(300):
-        rows = [(rng.randrange(12),) for _ in range(rng.randrange(6))]
-        change: dict[tuple[int], int] = {}
-        if rng.random() < 0.5:
-            for t in rows:
-                if bag or t not in expected:
-                    expected[t] = expected.get(t, 0) + 1
-                    change[t] = change.get(t, 0) + 1
-            assert let_in(table, rows, bag) == change
-        else:
-            for t in rows:
-                if t in expected:
-                    expected[t] -= 1
-                    change[t] = change.get(t, 0) + 1
-                    if not expected[t]:
-                        del expected[t]
-            assert Counter(take_out(table, rows)) == change
-        assert table == expected
 
 
 FORMS = {

@@ -1,0 +1,14 @@
+"""Loops in which most of the time of large batches went, compiled with Cython.
+
+Each does what some Python here does as well, a little slower: where they were not built (there was no compiler), or are
+not wanted (the environment has LIVELOG_COMPILED=0), that is used instead. They are:
+
+- `facts`: the table of `operators.facts`;
+- `tally`: the loop of `operators.tally`;
+- `rows`: the check of `livelog.values`.
+"""
+
+import os
+
+if os.environ.get("LIVELOG_COMPILED") == "0":
+    raise ImportError("LIVELOG_COMPILED=0: what is compiled is not wanted")

@@ -1,0 +1,3 @@
+from operators.facts import PlainFacts as Facts
+
+__all__ = ["Facts"]

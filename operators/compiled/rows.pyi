@@ -1,0 +1,5 @@
+from typing import Any
+
+KINDS: dict[str, int]
+
+def are_plain(batch: list[Any], kinds: bytes) -> bool: ...

@@ -1,0 +1,117 @@
+"""What is compiled does what is written in Python beside it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import subprocess
+import sys
+import weakref
+from typing import Any
+
+import pytest
+
+import operators.tally
+from livelog.values import Coercer
+from operators.cells import Cells
+from operators.delta import Delta
+from operators.expr import Apply, Col, Const
+from operators.sums import COUNT, Factor
+from operators.tally import Tally
+
+built = pytest.mark.skipif(operators.tally.compiled is None, reason="nothing was compiled")
+
+AMOUNTS = [0, 1, -1, 7, 2**31, 2**62, 2**63 - 1, -(2**63), 2**63, -(2**64), 10**40]
+
+
+def state(cells: Cells) -> Any:
+    rows = {key: (cell.row, cell.calm, cell.uses, cell.head, cell.s0, cell.s1, cell.s2)
+            for key, cell in cells.rows.items()}  # fmt: skip
+    return rows, [cell.row for cell in cells.touched]
+
+
+@built
+@pytest.mark.parametrize("key", [(), (0,), (1,), (1, 0), (0, 0, 1)])
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_are_added_as_the_loop_adds_them(
+    key: tuple[int, ...], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    plan = ("", (), [Col(c) for c in key], (COUNT, Factor(Col(2)), Factor(Col(3), exact=True)))
+    compiled, plain = Cells(len(key), 3), Cells(len(key), 3)
+    fast = Tally(*plan, compiled)
+    monkeypatch.setattr(operators.tally, "compiled", None)
+    slow = Tally(*plan, plain)
+    assert fast._adder is not None and slow._adder is None
+    for _ in range(30):
+        size = rng.choice((0, 1, 3, 64, 65, 300))
+        batch = [(rng.randrange(4), rng.choice(("a", "b", 1, 1.0, 2)), rng.choice(AMOUNTS), rng.choice(AMOUNTS))
+                 for _ in range(size)]  # fmt: skip
+        if rng.random() < 0.5:
+            batch.sort(key=lambda t: [repr(t[c]) for c in key])  # rows of a group follow each other
+        part = rng.randrange(size + 1)
+        for tally in (fast, slow):
+            tally(Delta(batch[:part], batch[part:]))
+            if batch and part % 3 == 0:
+                tally(Delta.weighted([(batch[0], 5)]))
+        assert state(compiled) == state(plain)
+        if rng.random() < 0.5:
+            assert compiled.drain() == plain.drain()
+
+
+@built
+def test_rows_that_need_more_than_columns_are_for_the_loop() -> None:
+    cells = Cells(1, 2)
+    column, sums = Factor(Col(1)), [COUNT, Factor(Col(1))]
+    twice = Apply("*", int.__mul__, (Col(1), Const(2)))
+    assert Tally("", (), [Col(0)], sums, cells)._adder is not None
+    assert Tally("", [Apply("<", int.__lt__, (Col(0), Const(3)))], [Col(0)], sums, cells)._adder is None
+    assert Tally("", (), [twice], sums, cells)._adder is None
+    assert Tally("", (), [Col(0)], [COUNT, Factor(twice)], cells)._adder is None
+    assert Tally("", (), [Col(0)], [COUNT, Factor(Col(1), lambda v: (v,))], cells)._adder is None
+    assert Tally("", (), [Col(0)], [column] * 40, Cells(1, 40))._adder is None
+
+
+@built
+def test_cells_are_let_go() -> None:
+    class Word(str):
+        pass
+
+    word = Word("a")
+    alive = weakref.ref(word)
+    cells = Cells(1, 2)
+    tally = Tally("", (), [Col(0)], (COUNT, Factor(Col(1))), cells)
+    rows = [(word, 2**70)] * 100
+    tally(Delta(rows, []))
+    tally(Delta([], rows[:50]))
+    assert cells.drain() == [(("a",), [50, 50 * 2**70])] and not cells.rows
+    del word, rows
+    gc.collect()
+    assert alive() is None
+
+
+@built
+def test_plain_rows_are_taken_as_they_are() -> None:
+    coerce = Coercer("r", tuple("abcdef"), ("number", "unsigned", "float", "symbol", "numeric", "any"))
+    rows = [(-(2**63), 2**63 - 1, 1e300, "a", 2.5, "x"), (0, 0, -0.0, "", -7, -(2**63))]
+    found = coerce.all(rows)
+    assert found == rows and found is not rows and all(a is b for a, b in zip(found, rows, strict=True))
+
+
+CHECK = """
+import livelog.values, operators.facts, operators.tally
+assert operators.facts.Facts is operators.facts.PlainFacts
+assert operators.tally.compiled is None and livelog.values.compiled is None
+"""
+
+
+def test_the_engine_does_without_what_is_compiled() -> None:
+    """Histories of facts, aggregates and failures, in a process where nothing compiled is used."""
+    tests = ["tests/test_aggregate_histories.py", "tests/test_rollback.py", "tests/test_small_transactions.py"]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--histories", "60"]
+    for command in (["-c", CHECK], ["-m", "pytest", *options, *tests]):
+        done = subprocess.run(
+            [sys.executable, *command], env={**os.environ, "LIVELOG_COMPILED": "0"}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
