@@ -39,9 +39,10 @@ def filter_groups(draft: Draft) -> Draft:
     for name in [rule.id for rule in draft.rules]:
         made = rules[name]  # as it is by now: what reads groups may be groups that are read
         relation = draft.relations[made.head]
-        if isinstance(made, GroupRule) and _is_hidden(relation) and heads[made.head] == 1:
-            reader, *others = [rules[reader] for reader in readers[made.head]]
-            if not others and isinstance(reader, (MapRule, JoinRule, GroupRule)):
+        by = readers.get(relation.name, [])
+        if isinstance(made, GroupRule) and _is_hidden(relation) and heads[relation.name] == len(by) == 1:
+            reader = rules[by[0]]
+            if isinstance(reader, (MapRule, JoinRule, GroupRule)):
                 start = _start(reader, relation, draft)
                 having = [w for w in reader.where if _is_about(w, start, relation.types)]
                 rules[reader.id] = replace(reader, where=tuple(w for w in reader.where if w not in having))
