@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from operators.cells import Cells, adding, cell_key, finding, sum_names, touching
 from operators.errors import RuleFailure
 from operators.exact import pack
+from operators.expr import Expr
 from operators.monoids import Linear, Monoid
-from operators.source import Source, key_of, tuple_text
+from operators.source import Source, condition, key_of, tuple_text
 
 __all__ = ["GroupBy", "Sums"]
 
@@ -20,13 +21,14 @@ Sums = tuple[tuple[tuple[int, int], ...], ...]
 
 
 class _Form(NamedTuple):
-    """How heads are made of cells: so many columns of the group, the aggregates, the layout, and the sums."""
+    """How heads are made of cells: so many columns of the group, the aggregates, the layout, the sums, and which."""
 
     group: int
     aggregates: tuple[Callable[[], Monoid], ...]
     layout: tuple[int, ...]
     sums: tuple[Sums | None, ...]
     width: int
+    having: tuple[Expr, ...] = ()
 
 
 class GroupBy(Collection[Tuple]):
@@ -54,6 +56,17 @@ class GroupBy(Collection[Tuple]):
     ([], [('a', 1, 2)])
     >>> list(g), ("a", 1, 2) in g, ("b", 1, 2) in g
     ([('a', 1, 2)], True, False)
+
+    Only groups whose heads meet the conditions `having` have one. These are over the columns of the head, and cannot
+    fail:
+
+    >>> from operator import gt
+    >>> from operators.expr import Apply, Col, Const
+    >>> g = GroupBy("", 1, (Sum,), (0, 1), having=[Apply(">", gt, (Col(1), Const(6)), ">")])
+    >>> g.update([(("a", 5), 1), (("b", 9), 1)]); g.flush(), g.stats()
+    (([], [('b', 9)]), {'groups': 2})
+    >>> g.update([(("a", 2), 1), (("b", -4), 1)]); g.flush()
+    ([('b', 9)], [('a', 7)])
     """
 
     def __init__(
@@ -64,6 +77,7 @@ class GroupBy(Collection[Tuple]):
         layout: tuple[int, ...],
         sums: Sequence[Sums | None] = (),
         width: int = 1,
+        having: Sequence[Expr] = (),
     ) -> None:
         self.text = text
         sums = sums or [None] * len(aggregates)
@@ -71,7 +85,7 @@ class GroupBy(Collection[Tuple]):
         self.cells = Cells(group, width, len(states))
         self._states = len(states)
         self._told = 0
-        self._form = _Form(group, tuple(aggregates), tuple(layout), tuple(sums), width)
+        self._form = _Form(group, tuple(aggregates), tuple(layout), tuple(sums), width, tuple(having))
         self.key = tuple(layout.index(k) for k in range(group))  # the columns of a head by which its cell is found
         self.group_of = key_of(self.key)
         self._update = _updating(group, states, width)
@@ -127,6 +141,7 @@ class GroupBy(Collection[Tuple]):
         >>> g.update([(("a", 2), 1), (("b", 3), 1)]); g.flush(), g.exact("a")
         (([('b', 1)], [('b', 4)]), ('a', 7))
         """
+        assert not self._form.having, "a head that stands may be one that does not pass"
         self.since = []
         self._flush = _flushing(self._form, columns, threshold)
         self._heading = _heading(self._form)
@@ -165,15 +180,22 @@ class GroupBy(Collection[Tuple]):
                 yield from getattr(cell, f"m{i}").kept()
 
     def stats(self) -> dict[str, int]:
-        return {"groups": self._told}
+        # (where groups have conditions, nobody keeps the cell of an empty one)
+        return {"groups": len(self.cells.rows) if self._form.having else self._told}
 
     def check(self) -> None:
         """Assert that no empty group is kept and nothing is unpublished."""
         cells = self.cells.rows.values()
         assert not self.cells.touched and all(cell.calm for cell in cells), "a group has unpublished changes"
         assert all(cell.s0 > 0 or (cell.s0 == 0 < cell.uses) for cell in cells), "an empty or negative group is kept"
-        assert all((cell.head is None) == (not cell.s0) for cell in cells), "a head is missing, or should be"
+        passes = self._passing()
+        assert all((cell.head is not None) == passes(cell) for cell in cells), "a head is missing, or should be"
         assert self._told == sum(cell.head is not None for cell in cells), "the heads are miscounted"
+
+    def _passing(self) -> Callable[[Any], bool]:
+        """A function of a cell: whether it should have a head."""
+        holds, heading = condition(self._form.having, len(self._form.layout)), _heading(self._form)
+        return lambda cell: cell.s0 > 0 and (holds is None or holds(heading(cell), ()))
 
 
 def _updating(group: int, states: Sequence[Callable[[], Monoid]], width: int) -> Callable[..., None]:
@@ -212,6 +234,8 @@ def _flushing(form: _Form, near: Sequence[int] = (), threshold: float = 0) -> Ca
     source.line(2, "s0 = cell.s0")
     source.line(2, "if s0:")
     head = _head(source, 3, form)
+    if form.having:
+        _leaving(source, 3, form)
     if near:
         low, high = source.name(-threshold, "low"), source.name(threshold, "high")
         close = [f"{low} <= r{form.layout[c] - form.group} - old[{c}] <= {high}" for c in near]
@@ -235,6 +259,21 @@ def _flushing(form: _Form, near: Sequence[int] = (), threshold: float = 0) -> Ca
     source.line(4, "cell.head = None")
     source.line(3, f"if not cell.uses: rows.pop({cell_key(form.group, 'cell.row')}, None)")
     return source.compile("flush")  # type: ignore[no-any-return]
+
+
+def _leaving(source: Source, depth: int, form: _Form) -> None:
+    """The lines that are done with a `cell` whose results do not pass. Mostly it has not passed before."""
+
+    def column(c: int) -> str:
+        k = form.layout[c]
+        return f"cell.row[{k}]" if k < form.group else f"r{k - form.group}"
+
+    passes = " and ".join(source.expression(w, column) for w in form.having)
+    source.line(depth, f"if not ({passes}):")
+    source.line(depth + 1, "if old is not None:")
+    source.line(depth + 2, "lose(old)")
+    source.line(depth + 2, "cell.head = None")
+    source.line(depth + 1, "continue")
 
 
 def _told(form: _Form) -> list[str]:

@@ -176,11 +176,13 @@ def _group(rule: GroupRule | LineageRule, plan: Plan, stratum: Stratum) -> list[
         entries.append(f"{function}<{'*' if argument is None else expression(argument, row)}{parameter}>")
     head = ", ".join(entries[i] for i in rule.layout)
     grouped = f" by {listed(rule.group, row)}" if rule.group else " as a whole"
+    told = conditions(rule.where, row)
     if isinstance(rule, GroupRule):
         source = f"group {at(rule.input, plan)}{grouped}"
+        told += conditions(rule.having, plan.relations[rule.head].columns, "having")
     else:
         source = f"{_met(rule, plan)}, in partial sums, and group{grouped}"
-    return [source, *conditions(rule.where, row), f"-> {rule.head}({head})", _ships(rule, plan, stratum)]
+    return [source, *told, f"-> {rule.head}({head})", _ships(rule, plan, stratum)]
 
 
 def _lookup(rule: LookupRule, plan: Plan, stratum: Stratum) -> list[str]:

@@ -162,6 +162,9 @@ class GroupRule:
 
     `sums` says how each aggregate is kept. A linear one is a vector of sums, each a sum of terms over the `factors` of
     a row (the right factor of a term is always 0 here); for one that is not, None, it takes the argument itself.
+
+    `having`: a group has a head only if these conditions hold, which are over the columns of the head. They are
+    comparisons of columns and constants that cannot fail, and the head is an auxiliary.
     """
 
     id: str
@@ -174,6 +177,7 @@ class GroupRule:
     text: str
     factors: tuple[Factor, ...] = (COUNT,)
     sums: tuple[Sums | None, ...] = ()
+    having: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from datalog.ast import Variable
 from datalog.format import format_expression, format_literal, format_rule, format_value
 from planner.draft import Body, Clause, Draft, Lookup
 from planner.passes.stratify import inputs_of
-from planner.plan import BROADCAST, Input, JoinRule, LookupRule, PlanRule
+from planner.plan import BROADCAST, GroupRule, Input, JoinRule, LookupRule, PlanRule
+from planner.words import conditions
 
 __all__ = ["before_and_after", "draft_of", "notes", "sketch"]
 
@@ -94,7 +95,9 @@ def _rule(rule: PlanRule, draft: Draft, placed: bool) -> str:
     if placed and isinstance(rule, JoinRule):
         probe = f", probe {rule.left.relation if rule.probe == 'left' else rule.right.relation}"
     function = f" {rule.function}" if isinstance(rule, LookupRule) else ""
-    return f"{rule.head} :-{function} {', '.join(inputs)}{probe}"
+    having = rule.having if isinstance(rule, GroupRule) else ()
+    passing = conditions(having, draft.relations[rule.head].columns, "having")
+    return " ".join([f"{rule.head} :-{function} {', '.join(inputs)}{probe}", *passing])
 
 
 def _at(source: Input, draft: Draft) -> str:

@@ -172,6 +172,10 @@ def _group(rule: GroupRule, head: RelationPlan) -> Iterator[str]:
     plain = {e.index for e in rule.group if isinstance(e, Col)}
     if rule.input.at == BROADCAST or not set(rule.input.at) <= plain:
         yield "a group may be on several partitions"
+    if not _within((c for e in rule.having for c in columns(e)), head.arity):
+        yield "a condition on groups reads a column that is not there"
+    if rule.having and (head.kind != "auxiliary" or head.tolerance is not None):
+        yield "groups that others than rules see have a condition"
     yield from _layout(rule, head)
 
 

@@ -41,8 +41,8 @@ def names(relation: RelationPlan, columns: Sequence[int]) -> str:
     return ", ".join(relation.columns[c] for c in columns)
 
 
-def conditions(where: Sequence[Expr], row: Sequence[str]) -> list[str]:
-    return [f"where {' and '.join(expression(e, row) for e in where)}"] if where else []
+def conditions(where: Sequence[Expr], row: Sequence[str], word: str = "where") -> list[str]:
+    return [f"{word} {' and '.join(expression(e, row) for e in where)}"] if where else []
 
 
 def listed(expressions: Sequence[Expr], row: Sequence[str]) -> str:

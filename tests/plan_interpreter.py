@@ -178,7 +178,9 @@ class Interpreter:
             for group, members in groups.items():
                 results = [self.fold(function, argument, members) for function, argument in rule.aggregates]
                 entries = (*group, *results)
-                yield partition, tuple(entries[i] for i in rule.layout), 1
+                head = tuple(entries[i] for i in rule.layout)
+                if holds(rule.having, head):
+                    yield partition, head, 1
 
     def lineage(self, rule: LineageRule) -> Iterator[tuple[int, Row, int]]:
         """Contributions of pairs of partial sums, made as the rule says; groups meet at the head's home."""

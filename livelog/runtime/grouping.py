@@ -37,7 +37,7 @@ class Groups:
             for s in rule.sums
         ]
         self._groups = GroupBy(
-            rule.text, len(rule.group), states(rule, plan), rule.layout, sums, len(rule.factors)
+            rule.text, len(rule.group), states(rule, plan), rule.layout, sums, len(rule.factors), rule.having
         )
         self.heads = self._groups
         # where groups are sums and live here, rows are added to them one by one

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from planner.draft import Draft
 from planner.passes.binarise import binarise
 from planner.passes.declare import declare
+from planner.passes.filter_groups import filter_groups
 from planner.passes.fold_rules import fold_rules
 from planner.passes.having import having
 from planner.passes.name_aggregates import name_aggregates
@@ -31,6 +32,7 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
     binarise,
     read_winners,
     share,
+    filter_groups,
     stratify,
     place,
 )
