@@ -14,7 +14,7 @@ import gc
 
 __all__ = ["pause_collections", "resume_collections"]
 
-SOME = 500  # new objects that are worth it: fewer are left to Python
+SOME = 100  # new objects that are worth it: fewer are left to Python
 LEAST = 50_000  # objects of others before all are collected
 
 _at = 0  # new objects when the pause began
