@@ -10,12 +10,17 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+COMPILED := $(wildcard operators/compiled/*.pyx operators/compiled/*.h)
 
-.PHONY: setup demo test bench lint java clean
+# What makes a machine ready is done as root or with sudo, where that is allowed without a password: $(call install,packages)
+install = if [ "$$(id -u)" = 0 ]; then as=""; else as="sudo -n"; fi; command -v apt-get >/dev/null 2>&1 \
+	&& $$as true 2>/dev/null && $$as apt-get update -qq && $$as apt-get install -qq -y $(1) >/dev/null
+
+.PHONY: setup demo test bench lint java compiler clean
 
 setup: $(STAMP)
 
-$(STAMP): setup.cfg pyproject.toml
+$(STAMP): setup.cfg setup.py pyproject.toml $(COMPILED) | compiler
 	@if [ -z "$(PYTHON)" ]; then echo "Livelog needs Python 3.11 or newer; found: $$(python3 --version 2>&1)." \
 		"Install one, or say where it is: make PYTHON=/path/to/python3.12" >&2; exit 1; fi
 	@[ -x $(BIN)/python ] || { echo "making $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); } || { \
@@ -34,16 +39,20 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Spark needs Java; a machine without it is made ready where that is allowed, and else the tests over Spark are skipped.
+# Spark needs Java; without one the tests over Spark are skipped.
 java:
-	@if command -v java >/dev/null 2>&1; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ]; then as=""; elif sudo -n true 2>/dev/null; then as="sudo -n"; else as="no"; fi; \
-	if [ "$$as" = no ] || ! command -v apt-get >/dev/null 2>&1; then \
-		echo "note: no Java found and it cannot be installed from here; what runs on Spark needs one (Java 17 or newer)"; \
-	else \
+	@if ! command -v java >/dev/null 2>&1; then \
 		echo "installing a Java runtime for Spark"; \
-		{ $$as apt-get update -qq && $$as apt-get install -qq -y default-jre-headless >/dev/null; } \
-			|| echo "note: Java could not be installed; what runs on Spark needs one (Java 17 or newer)"; \
+		{ $(call install,default-jre-headless); } \
+			|| echo "note: no Java found and it cannot be installed from here; what runs on Spark needs one (Java 17 or newer)"; \
+	fi
+
+# Some parts are compiled; without a compiler there is Python that does the same, slower.
+compiler:
+	@if ! command -v cc >/dev/null 2>&1; then \
+		echo "installing a C compiler"; \
+		{ $(call install,gcc libc6-dev); } \
+			|| echo "note: no C compiler found and it cannot be installed from here; large batches will be slower"; \
 	fi
 
 bench: setup
@@ -51,5 +60,5 @@ bench: setup
 	$(BIN)/python -m bench
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist operators/compiled/*.so *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

