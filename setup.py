@@ -3,7 +3,7 @@
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-PARTS = ("facts", "rows", "tally")
+PARTS = ("cells", "facts", "rows")
 
 setup(
     ext_modules=cythonize(

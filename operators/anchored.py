@@ -19,6 +19,11 @@ from operators.guard import guarded
 from operators.intake import Intake
 from operators.lineage_loops import Product
 
+try:
+    from operators.compiled import cells as compiled
+except ImportError:
+    compiled = None  # type: ignore[assignment]
+
 __all__ = ["Anchored"]
 
 Tuple = tuple[Any, ...]
@@ -58,7 +63,10 @@ class Anchored:
         self._width = len(sides[1 - anchor].form.factors)
         self._make = junction_class(self._width)
         self._plan = (anchor, (sides[0].form, sides[1].form), tuple(outputs), tuple(products))
-        self._meet = meeting(anchor, self._plan[1], products)
+        self._spread = None
+        if compiled is not None and cells.width <= compiled.WIDTH:
+            self._spread = compiled.Spreader(cells.make)
+        self._meet = meeting(anchor, self._plan[1], products, spread=self._spread is not None)
         self._takes: dict[Mode | None, Callable[..., None]] = {}
 
     def take(self, side: int, delta: Delta) -> None:
@@ -85,7 +93,7 @@ class Anchored:
         guarded(self.text, take, batch, self._junctions, self._make, cells.rows, cells.make, touch, bare=bare)
 
     def _met(self, changes: dict[Any, Any]) -> None:
-        self._meet(changes.items(), self._junctions, self._make, self._cells.touched.append)
+        self._meet(changes.items(), self._junctions, self._make, self._cells.touched, self._spread)
 
     # --- looking in ---
 

@@ -142,9 +142,10 @@ def _left(source: Source, depth: int, theirs: Sequence[str]) -> None:
     source.line(depth + 1, f"if not ({' or '.join(theirs)}): del table[key]")
 
 
-def meeting(anchor: int, forms: Forms, products: Sequence[Product]) -> Callable[..., None]:
-    """The loop `(changes, table, join, touch)` for summed changes of the other side: it lets them in, and adds what
-    they contribute to the cells under the same key.
+def meeting(anchor: int, forms: Forms, products: Sequence[Product], spread: bool = False) -> Callable[..., None]:
+    """The loop `(changes, table, join, touched, spread)` for summed changes of the other side: it lets them in, and
+    adds what they contribute to the cells under the same key. What is the same for all of these is for the compiled
+    loop to `spread`, if there is one.
 
     Most changes have some zero in them (a row takes the place of another, and the count stays), and most rows of the
     anchor are there once: only what is in them is added, and nothing is multiplied where no row is `odd`.
@@ -164,8 +165,12 @@ def meeting(anchor: int, forms: Forms, products: Sequence[Product]) -> Callable[
     def loop(depth: int, entries: Sequence[int]) -> None:
         if bare:
             source.line(depth, "if not j.odd:")
-            source.line(depth + 1, "for cell in met:")
-            add(depth + 2, entries, once)
+            if spread:
+                for k in entries:
+                    source.line(depth + 1, f"spread(met, {k}, {once[k]}, touched)")
+            else:
+                source.line(depth + 1, "for cell in met:")
+                add(depth + 2, entries, once)
             source.line(depth, "else:")
             depth += 1
         source.line(depth, "for cell, lv in met.items():")
@@ -177,8 +182,8 @@ def meeting(anchor: int, forms: Forms, products: Sequence[Product]) -> Callable[
             source.line(depth, f"cell.{names[k]} += {way[k]}")
 
     names = sum_names(len(products))
-    source.line(0, "def meet(changes, table, join, touch):")
-    source.line(1, "known = table.get")
+    source.line(0, "def meet(changes, table, join, touched, spread):")
+    source.line(1, "known, touch = table.get, touched.append")
     source.line(1, "for key, d in changes:")
     if width > 1:
         source.line(2, f"{', '.join(changed)} = d")

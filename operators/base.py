@@ -153,7 +153,7 @@ class BaseTable:
         ([(('a',), -1), (('b',), -1)], 1)
         >>> table = BaseTable(); table.insert(("z",), 0.0); table.commit(); table.insert_all([("a",), ("b",)], 0.0)
         >>> table.delete_all([("z",)]); table.delete_all([("b",), ("c",)]); table.net()
-        [(('a',), 1), (('z',), -1)]
+        [(('z',), -1), (('a',), 1)]
         """
         if self._key is not None or self.ttl is not None:
             for t in rows:

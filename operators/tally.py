@@ -13,7 +13,7 @@ from operators.source import Source
 from operators.sums import Factor, named_amounts, of_row, walking
 
 try:
-    from operators.compiled import tally as compiled
+    from operators.compiled import cells as compiled
 except ImportError:
     compiled = None  # type: ignore[assignment]
 

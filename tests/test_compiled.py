@@ -12,16 +12,20 @@ from typing import Any
 
 import pytest
 
+import operators.anchored
 import operators.tally
 from livelog.values import Coercer
+from operators.anchored import Anchored
 from operators.cells import Cells
 from operators.delta import Delta
 from operators.expr import Apply, Col, Const
+from operators.intake import Intake
 from operators.sums import COUNT, Factor
 from operators.tally import Tally
 
 built = pytest.mark.skipif(operators.tally.compiled is None, reason="nothing was compiled")
 
+PAIR = (Factor(Col(1)), Factor(Col(2)))
 AMOUNTS = [0, 1, -1, 7, 2**31, 2**62, 2**63 - 1, -(2**63), 2**63, -(2**64), 10**40]
 
 
@@ -58,6 +62,39 @@ def test_rows_are_added_as_the_loop_adds_them(
         assert state(compiled) == state(plain)
         if rng.random() < 0.5:
             assert compiled.drain() == plain.drain()
+
+
+@built
+@pytest.mark.parametrize("seed", range(5))
+def test_joins_add_as_their_loop_adds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """s1(a, b), s2(b, c, d): by a, how many rows, the sum of c and that of d."""
+    rng = random.Random(seed)
+    joins, cells = [], (Cells(1, 3), Cells(1, 3))
+    for own in cells:
+        left, right = Intake("", (1,), (), (Col(0),), (COUNT,)), Intake("", (0,), (), (), (COUNT, *PAIR))
+        joins.append(Anchored("", (left, right), 0, (Col(1),), (((1, 0, 0),), ((1, 0, 1),), ((1, 0, 2),)), own))
+        monkeypatch.setattr(operators.anchored, "compiled", None)
+    fast, slow = joins
+    assert fast._spread is not None and slow._spread is None
+    there: tuple[list[Any], list[Any]] = ([], [])
+    for step in range(40):
+        side = step % 2
+        gone = rng.sample(there[side], len(there[side]) // 3)
+        new = [(x, rng.randrange(3)) if side == 0 else (x % 3, rng.choice(AMOUNTS), rng.choice(AMOUNTS))
+               for x in rng.choices(range(200), k=rng.choice((1, 5, 150)))]  # fmt: skip
+        if side == 0 and rng.random() < 0.5:
+            new = list(dict.fromkeys(new))
+        for t in gone:
+            there[side].remove(t)
+        there[side].extend(new)
+        for join in joins:
+            join.take(side, Delta.weighted([(t, -1) for t in gone] + [(t, 1) for t in new]))
+            join.check()
+        assert state(cells[0]) == state(cells[1])
+        for own in cells:
+            for cell in own.touched:
+                cell.calm = True
+            own.touched.clear()
 
 
 @built
@@ -100,9 +137,9 @@ def test_plain_rows_are_taken_as_they_are() -> None:
 
 
 CHECK = """
-import livelog.values, operators.facts, operators.tally
+import livelog.values, operators.anchored, operators.facts, operators.tally
 assert operators.facts.Facts is operators.facts.PlainFacts
-assert operators.tally.compiled is None and livelog.values.compiled is None
+assert operators.tally.compiled is None and operators.anchored.compiled is None and livelog.values.compiled is None
 """
 
 

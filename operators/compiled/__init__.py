@@ -4,7 +4,7 @@ Each does what some Python here does as well, a little slower: where they were n
 not wanted (the environment has LIVELOG_COMPILED=0), that is used instead. They are:
 
 - `facts`: the table of `operators.facts`;
-- `tally`: the loop of `operators.tally`;
+- `cells`: loops of `operators.tally` and `operators.anchored_loops`;
 - `rows`: the check of `livelog.values`.
 """
 

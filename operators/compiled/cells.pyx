@@ -1,12 +1,11 @@
 # cython: language_level=3
-"""Tally, compiled: rows added to the sums of their groups where these are columns, not computed ones.
+"""Loops over cells, compiled: what `operators.tally` and `operators.anchored_loops` add to the sums of groups.
 
-Rows of a group that follow each other are added up as machine numbers first. What does not fit into them is added as
-the Python numbers that they are. Cells are instances of the classes of `operators.cells`, whose attributes lie where
-the descriptors of their slots say.
+Cells are instances of the classes of `operators.cells`, whose attributes lie where the descriptors of their slots say.
+They are found in blocks, and those of a block asked for before the first is looked at: see `facts.pyx`.
 """
 
-from cpython.dict cimport PyDict_GetItemWithError, PyDict_SetItem
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next, PyDict_SetItem
 from cpython.list cimport PyList_Append
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
 
@@ -63,10 +62,58 @@ cdef inline void put(PyObject** place, value) noexcept:
     Py_XDECREF(old)
 
 
+cdef dict offsets_of(type make):
+    """Where the attributes of the cells of a class are."""
+    return {
+        name: (<PyMemberDescrObject*> <PyObject*> make.__dict__[name]).d_member.offset for name in make.__slots__
+    }
+
+
+cdef inline int touch(PyObject* cell, Py_ssize_t calm, list touched) except -1:
+    """Note that a cell changes."""
+    cdef PyObject** place = at(cell, calm)
+    if place[0] == Py_True:
+        put(place, False)
+        PyList_Append(touched, <object> cell)
+    return 0
+
+
+cdef class Spreader:
+    """Adds the same amount to a sum of many cells that `make` made."""
+
+    cdef Py_ssize_t _calm
+    cdef Py_ssize_t[WIDEST] _sums
+
+    def __init__(self, type make):
+        cdef dict offsets = offsets_of(make)
+        self._calm = offsets["calm"]
+        for i in range(WIDEST):
+            self._sums[i] = offsets.get(f"s{i}", -1)
+
+    def __call__(self, dict cells not None, int number, amount, list touched not None):
+        """Add to sum `number` of those cells that are the keys of a dict."""
+        cdef (PyObject*)[BLOCK] block
+        cdef Py_ssize_t i, n = BLOCK, place = 0, offset = self._sums[number]
+        cdef PyObject* cell
+        while n == BLOCK:
+            n = 0
+            while n < BLOCK and PyDict_Next(cells, &place, &cell, NULL):
+                ask_for(cell)
+                ask_for(at(cell, offset))
+                block[n] = cell
+                n += 1
+            for i in range(n):
+                ask_for(at(block[i], offset)[0])
+            for i in range(n):
+                touch(block[i], self._calm, touched)
+                put(at(block[i], offset), <object> at(block[i], offset)[0] + amount)
+
+
 cdef class Adder:
     """Adds rows to cells that `make` makes, for groups of the columns `key`.
 
-    To sum i of a cell a row adds its column `amounts[i]`, or 1 where that is negative.
+    To sum i of a cell a row adds its column `amounts[i]`, or 1 where that is negative. Rows of a group that follow each
+    other are added up as machine numbers first. What does not fit into them is added as the Python number that it is.
     """
 
     cdef type _make
@@ -87,9 +134,7 @@ cdef class Adder:
         self._width = len(amounts)
         if self._width > WIDEST:
             raise ValueError("too many sums")
-        offsets = {
-            name: (<PyMemberDescrObject*> <PyObject*> make.__dict__[name]).d_member.offset for name in make.__slots__
-        }
+        offsets = offsets_of(make)
         for name, offset in offsets.items():
             if hasattr(self._pattern, name):
                 self._offsets[self._slots] = offset
@@ -181,10 +226,7 @@ cdef class Adder:
                     if cell != NULL:
                         self._settle(cell, lost, sums)
                     cell = cells[i - begin]
-                    place = at(cell, self._calm)
-                    if place[0] == Py_True:
-                        put(place, False)
-                        PyList_Append(touched, <object> cell)
+                    touch(cell, self._calm, touched)
                 for k in range(self._width):
                     if self._amounts[k] < 0:
                         sums[k] += 1
