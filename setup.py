@@ -3,20 +3,16 @@
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-PARTS = ("cells", "facts", "rows")
+FOLDER = "operators/compiled"
 
-setup(
-    ext_modules=cythonize(
-        [
-            Extension(
-                f"operators.compiled.{part}",
-                [f"operators/compiled/{part}.pyx"],
-                include_dirs=["operators/compiled"],
-                depends=["operators/compiled/prefetch.h"],
-                optional=True,
-            )
-            for part in PARTS
-        ],
-        build_dir="build",
-    )
-)
+modules = cythonize(
+    [
+        Extension(f"operators.compiled.{part}", [f"{FOLDER}/{part}.pyx"], include_dirs=[FOLDER],
+                  depends=[f"{FOLDER}/prefetch.h"])
+        for part in ("cells", "facts", "rows")
+    ],
+    build_dir="build",
+)  # fmt: skip
+for module in modules:
+    module.optional = True  # said here, because `cythonize` forgets it
+setup(ext_modules=modules)

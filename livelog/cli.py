@@ -17,6 +17,7 @@ from livelog.commands import check, compare, demo, explain, repl, resume, run, s
 from livelog.commands.common import UsageError
 from livelog.render import paint_error, paint_for
 from livelog.version import __version__
+from operators.facts import Facts, PlainFacts
 
 __all__ = ["main"]
 
@@ -42,7 +43,8 @@ def build_parser() -> argparse.ArgumentParser:
         prog="livelog", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Recursive Datalog views that stay fresh while the facts under them change.",
     )  # fmt: skip
-    parser.add_argument("--version", action="version", version=f"livelog {__version__}")
+    loops = "Python" if Facts is PlainFacts else "compiled"
+    parser.add_argument("--version", action="version", version=f"livelog {__version__} ({loops} loops)")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():
         sub = module.add_parser(commands)

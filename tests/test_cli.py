@@ -15,6 +15,7 @@ import pytest
 
 from livelog.cli import main
 from livelog.version import __version__
+from operators.facts import Facts, PlainFacts
 
 ROOT = Path(__file__).parents[1]
 ENV = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "", "PYTHONUNBUFFERED": ""}
@@ -364,7 +365,8 @@ def test_explain(call: Call) -> None:
 
 
 def test_version_and_help(call: Call) -> None:
-    assert call("--version") == (0, f"livelog {__version__}\n", "")
+    loops = "Python" if Facts is PlainFacts else "compiled"
+    assert call("--version") == (0, f"livelog {__version__} ({loops} loops)\n", "")
     code, out, _ = call("run", "--help")
     assert code == 0 and "examples:" in out and "--updates FILE|-" in out
 
