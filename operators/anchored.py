@@ -65,7 +65,7 @@ class Anchored:
         self._plan = (anchor, (sides[0].form, sides[1].form), tuple(outputs), tuple(products))
         self._spread = None
         if compiled is not None and cells.width <= compiled.WIDTH:
-            self._spread = compiled.Spreader(cells.make)
+            self._spread = compiled.Spreader(cells.make).add
         self._meet = meeting(anchor, self._plan[1], products, spread=self._spread is not None)
         self._takes: dict[Mode | None, Callable[..., None]] = {}
 

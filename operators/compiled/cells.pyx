@@ -90,7 +90,7 @@ cdef class Spreader:
         for i in range(WIDEST):
             self._sums[i] = offsets.get(f"s{i}", -1)
 
-    def __call__(self, dict cells not None, int number, amount, list touched not None):
+    def add(self, dict cells not None, int number, amount, list touched not None):
         """Add to sum `number` of those cells that are the keys of a dict."""
         cdef (PyObject*)[BLOCK] block
         cdef Py_ssize_t i, n = BLOCK, place = 0, offset = self._sums[number]
