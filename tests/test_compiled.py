@@ -98,6 +98,18 @@ def test_joins_add_as_their_loop_adds(seed: int, monkeypatch: pytest.MonkeyPatch
 
 
 @built
+def test_a_sum_that_is_not_there() -> None:
+    cells = Cells(1, 3)
+    add = operators.anchored.compiled.Spreader(cells.make).add
+    cell = cells.make(("a",))
+    add({cell: 1}, 2, 5, cells.touched)
+    assert (cell.s1, cell.s2) == (0, 5) and cells.touched == [cell]
+    for number in (-1, 3, 16, 1000):
+        with pytest.raises(IndexError):
+            add({cell: 1}, number, 5, cells.touched)
+
+
+@built
 def test_rows_that_need_more_than_columns_are_for_the_loop() -> None:
     cells = Cells(1, 2)
     column, sums = Factor(Col(1)), [COUNT, Factor(Col(1))]

@@ -93,8 +93,10 @@ cdef class Spreader:
     def add(self, dict cells not None, int number, amount, list touched not None):
         """Add to sum `number` of those cells that are the keys of a dict."""
         cdef (PyObject*)[BLOCK] block
-        cdef Py_ssize_t i, n = BLOCK, place = 0, offset = self._sums[number]
+        cdef Py_ssize_t i, n = BLOCK, place = 0, offset = self._sums[number] if 0 <= number < WIDEST else -1
         cdef PyObject* cell
+        if offset < 0:
+            raise IndexError("cells have no such sum")
         while n == BLOCK:
             n = 0
             while n < BLOCK and PyDict_Next(cells, &place, &cell, NULL):
