@@ -100,14 +100,18 @@ cdef class Facts:
 
     cdef int _set_count(self, Py_ssize_t at, int64_t count) except -1:
         cdef Page* page = self._pages[at >> BITS]
-        cdef Py_ssize_t i
         if page.counts == NULL:
             if count == 1:
                 return 0
-            page.counts = <int64_t*> allocated(PAGE * sizeof(int64_t))
-            for i in range(PAGE):
-                page.counts[i] = 1
+            self._add_counts(page)
         page.counts[at & (PAGE - 1)] = count
+        return 0
+
+    cdef int _add_counts(self, Page* page) except -1:
+        cdef Py_ssize_t i
+        page.counts = <int64_t*> allocated(PAGE * sizeof(int64_t))
+        for i in range(PAGE):
+            page.counts[i] = 1
         return 0
 
     cdef int _make_room(self, Py_ssize_t more) except -1:
@@ -173,9 +177,12 @@ cdef class Facts:
         cdef int32_t* moved = <int32_t*> allocated(self._end * sizeof(int32_t))
         cdef Py_ssize_t at, end = 0
         try:
+            # first all that needs memory, and then, when nothing can fail any more, the change
             for at in range(self._end):
                 moved[at] = <int32_t> end
                 if self._row(at)[0] != NULL:
+                    if self._count(at) != 1 and self._pages[end >> BITS].counts == NULL:
+                        self._add_counts(self._pages[end >> BITS])
                     end += 1
             self._spread(2 * end, moved)
             end = 0
