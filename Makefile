@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-COMPILED := $(wildcard operators/compiled/*.pyx operators/compiled/*.h)
+COMPILED := $(wildcard operators/compiled/*.pyx operators/compiled/*.pxd)
 
 # What makes a machine ready is done as root or with sudo, where that is allowed without a password: $(call install,packages)
 install = if [ "$$(id -u)" = 0 ]; then as=""; else as="sudo -n"; fi; command -v apt-get >/dev/null 2>&1 \

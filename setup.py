@@ -3,16 +3,13 @@
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-FOLDER = "operators/compiled"
-
 modules = cythonize(
     [
-        Extension(f"operators.compiled.{part}", [f"{FOLDER}/{part}.pyx"], include_dirs=[FOLDER],
-                  depends=[f"{FOLDER}/prefetch.h"])
+        Extension(f"operators.compiled.{part}", [f"operators/compiled/{part}.pyx"])
         for part in ("cells", "facts", "rows")
     ],
     build_dir="build",
-)  # fmt: skip
+)
 for module in modules:
     module.optional = True  # said here, because `cythonize` forgets it
 setup(ext_modules=modules)

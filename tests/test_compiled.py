@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import random
+import shutil
 import subprocess
 import sys
+import sysconfig
 import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import livelog.values
 import operators.anchored
 import operators.tally
 from livelog.values import Coercer
@@ -19,6 +24,7 @@ from operators.anchored import Anchored
 from operators.cells import Cells
 from operators.delta import Delta
 from operators.expr import Apply, Col, Const
+from operators.facts import Facts, PlainFacts
 from operators.intake import Intake
 from operators.sums import COUNT, Factor
 from operators.tally import Tally
@@ -27,6 +33,17 @@ built = pytest.mark.skipif(operators.tally.compiled is None, reason="nothing was
 
 PAIR = (Factor(Col(1)), Factor(Col(2)))
 AMOUNTS = [0, 1, -1, 7, 2**31, 2**62, 2**63 - 1, -(2**63), 2**63, -(2**64), 10**40]
+
+
+def test_what_can_be_compiled_is() -> None:
+    """An install that cannot compile goes on without, and so would all tests here. Where it can, it must."""
+    able = shutil.which("cc") and Path(sysconfig.get_path("include"), "Python.h").exists()
+    if not able or os.environ.get("LIVELOG_COMPILED") == "0":
+        pytest.skip("no C compiler or no headers of Python, or what is compiled is not wanted")
+    for part in ("cells", "facts", "rows"):
+        importlib.import_module(f"operators.compiled.{part}")
+    assert operators.tally.compiled and operators.anchored.compiled and livelog.values.compiled
+    assert Facts is not PlainFacts
 
 
 def state(cells: Cells) -> Any:

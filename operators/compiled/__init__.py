@@ -6,6 +6,8 @@ not wanted (the environment has LIVELOG_COMPILED=0), that is used instead. They 
 - `facts`: the table of `operators.facts`;
 - `cells`: loops of `operators.tally` and `operators.anchored_loops`;
 - `rows`: the check of `livelog.values`.
+
+`shared.pxd` has what they have in common.
 """
 
 import os

@@ -8,14 +8,18 @@ They are found in blocks, and those of a block asked for before the first is loo
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next, PyDict_SetItem
 from cpython.list cimport PyList_Append
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
+from operators.compiled.shared cimport (
+    Py_EQ,
+    PyList_GET_ITEM,
+    PyLong_AsLongLongAndOverflow,
+    PyLong_CheckExact,
+    PyObject_RichCompareBool,
+    PyTuple_GET_ITEM,
+    ask_for,
+    checked,
+)
 
 cdef extern from "Python.h":
-    PyObject* PyList_GET_ITEM(list values, Py_ssize_t i)
-    PyObject* PyTuple_GET_ITEM(PyObject* values, Py_ssize_t i)
-    bint PyLong_CheckExact(PyObject* value)
-    long long PyLong_AsLongLongAndOverflow(PyObject* value, int* overflow) except? -1
-    bint PyObject_RichCompareBool(PyObject* one, PyObject* other, int how) except -1
-    int Py_EQ
     PyObject* Py_True
 
     ctypedef struct PyMemberDef:
@@ -26,9 +30,6 @@ cdef extern from "Python.h":
 
     ctypedef struct PyTypeObject:
         object (*tp_alloc)(type kind, Py_ssize_t items)
-
-cdef extern from "prefetch.h":
-    void ask_for(void* address)
 
 cdef extern from *:
     """
@@ -205,7 +206,7 @@ cdef class Adder:
 
     def __call__(self, batch, dict rows not None, list touched not None, bint lost):
         """Add tuples that came, or subtract those that were `lost`."""
-        cdef list values = <list> batch
+        cdef list values = checked(batch)
         cdef Py_ssize_t begin, end, i, k
         cdef (PyObject*)[BLOCK] cells
         cdef PyObject* row
@@ -215,8 +216,6 @@ cdef class Adder:
         cdef long long[WIDEST] sums  # what the rows of this cell add up to
         cdef long long whole, total
         cdef int overflow
-        if not isinstance(batch, list):
-            raise TypeError("a batch is a list")
         for k in range(self._width):
             sums[k] = 0
         for begin in range(0, len(values), BLOCK):

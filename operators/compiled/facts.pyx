@@ -19,15 +19,10 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
+from operators.compiled.shared cimport Py_EQ, PyList_GET_ITEM, PyObject_RichCompareBool, ask_for, checked
 
 cdef extern from "Python.h":
     Py_hash_t PyObject_Hash(PyObject* value) except? -1
-    bint PyObject_RichCompareBool(PyObject* one, PyObject* other, int how) except -1
-    PyObject* PyList_GET_ITEM(list values, Py_ssize_t i)
-    int Py_EQ
-
-cdef extern from "prefetch.h":
-    void ask_for(void* address)
 
 cdef enum:
     BLOCK = 64
@@ -44,13 +39,6 @@ cdef struct Page:
 cdef struct Slot:
     uint32_t hash
     int32_t at  # the position of a fact, EMPTY, or HOLE where one was
-
-
-cdef inline list checked(batch):
-    """A batch as the list that it is; it may be of a subclass."""
-    if not isinstance(batch, list):
-        raise TypeError("a batch is a list")
-    return <list> batch
 
 
 cdef inline void* allocated(size_t size) except NULL:

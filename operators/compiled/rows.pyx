@@ -3,18 +3,21 @@
 
 from cpython.ref cimport PyObject
 from libc.math cimport isfinite
+from operators.compiled.shared cimport (
+    PyList_GET_ITEM,
+    PyLong_AsLongLongAndOverflow,
+    PyLong_CheckExact,
+    PyTuple_GET_ITEM,
+    checked,
+)
 
 cdef extern from "Python.h":
-    PyObject* PyList_GET_ITEM(list values, Py_ssize_t i)
-    PyObject* PyTuple_GET_ITEM(PyObject* values, Py_ssize_t i)
     Py_ssize_t PyTuple_GET_SIZE(PyObject* values)
     bint PyTuple_CheckExact(PyObject* value)
-    bint PyLong_CheckExact(PyObject* value)
     bint PyFloat_CheckExact(PyObject* value)
     bint PyUnicode_CheckExact(PyObject* value)
     bint PyUnicode_IS_ASCII(PyObject* value)
     double PyFloat_AS_DOUBLE(PyObject* value)
-    long long PyLong_AsLongLongAndOverflow(PyObject* value, int* overflow) except? -1
 
 cdef extern from *:
     """
@@ -46,15 +49,13 @@ KINDS = {
 
 def are_plain(batch, bytes kinds not None):
     """Whether all rows of a list are tuples of plain values, each of the kind that its column has."""
-    cdef list rows = <list> batch
+    cdef list rows = checked(batch)
     cdef Py_ssize_t i, k, width = len(kinds)
     cdef const unsigned char* kind = kinds
     cdef PyObject* row
     cdef PyObject* value
     cdef long long whole
     cdef int overflow
-    if not isinstance(batch, list):
-        raise TypeError("a batch is a list")
     for i in range(len(rows)):
         row = PyList_GET_ITEM(rows, i)
         if not PyTuple_CheckExact(row) or PyTuple_GET_SIZE(row) != width:
