@@ -134,6 +134,7 @@ class BaseTable:
                 self._in, self._listed = self._in + came if self._in else came, True
 
     def _add_copies(self, rows: list[Tuple]) -> None:
+        """The same for a bag: whatever comes is one copy more."""
         if self._came or self._went or self._out:
             self._itemise()
             self.rows.count_in(rows)

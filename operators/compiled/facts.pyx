@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: language_level=3, boundscheck=False, wraparound=False
 """Facts, compiled: the table of `operators.facts` for batches, without waiting for the memory row by row.
 
 A table of a million facts does not fit into a cache, and a fact is looked for in a place that nobody can foresee: a
