@@ -26,8 +26,11 @@ from datalog.errors import LivelogError
 from datalog.format import format_program, format_rule, format_value
 from datalog.functions import FUNCTIONS, Function
 from datalog.parser import parse
+from datalog.reading import decode
+from datalog.warnings import warnings_of
 
 __all__ = [
     "AGGREGATES", "FUNCTIONS", "Atom", "Directive", "Function", "LivelogError", "Program", "Relation", "Rule", "Source",
-    "Span", "check", "errors", "format_program", "format_rule", "format_value", "functions_of", "parse",
+    "Span", "check", "decode", "errors", "format_program", "format_rule", "format_value", "functions_of", "parse",
+    "warnings_of",
 ]

@@ -10,8 +10,9 @@ from typing import Any
 from datalog.ast import Aggregate, Constant, HeadAggregate
 from datalog.errors import Note
 from datalog.format import RESERVED
-from datalog.functions import result_type, value_of
+from datalog.functions import giving, result_type
 from datalog.report import Report, listed, suggestion
+from datalog.values import typed_value
 
 __all__ = ["AGGREGATES", "RESERVED", "AggregateFunction", "check_aggregate", "signature", "user_aggregates"]
 
@@ -104,23 +105,34 @@ def _misfit(parameter: str, value: Any) -> str | None:
     return None if isinstance(value, int) and value >= 1 else "a whole number, at least 1"
 
 
-def user_aggregates(aggregates: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
-    """Aggregates that a user registered, made to give values of the language.
+def user_aggregates(aggregates: Mapping[str, Callable[..., Any]], longest: int | None = None) -> dict[str, Any]:
+    """Aggregates that a user registered, made to give values of the language, and of the type that they say.
 
-    A function of a list is wrapped; what has a `finishing` method (`livelog.aggregate`) is asked for its like.
+    A function of a list is wrapped; what has a `finishing` method (`livelog.aggregate`) is asked for its like. Both
+    have a method `typed` that gives the same for a column of a type.
 
     >>> user_aggregates({"ends": lambda values: [values[0], values[-1]]})["ends"]([1, 2, 3])
     (1, 3)
     """
-    return {name: _user_aggregate(name, function) for name, function in aggregates.items()}
+    return {name: _user_aggregate(name, function, longest) for name, function in aggregates.items()}
 
 
-def _user_aggregate(name: str, function: Any) -> Any:
+def _user_aggregate(name: str, function: Any, longest: int | None) -> Any:
+    said = result_type(function)
     if hasattr(function, "finishing"):
-        return function.finishing(lambda answer: value_of(answer, name))
+        made = function.finishing(giving(name, lambda answer: answer, said, longest))
+    else:
+        made = functools.wraps(function, updated=())(giving(name, function, said, longest))
+    made.typed = lambda column: _typed(name, made, column)
+    return made
 
-    @functools.wraps(function, updated=())
-    def call(values: list[Any]) -> Any:
-        return value_of(function(values), name)
 
-    return call
+def _typed(name: str, made: Any, column: str) -> Any:
+    """An aggregate whose answers go into a column of a type."""
+    if column == "any":
+        return made
+
+    def convert(answer: Any) -> Any:
+        return None if answer is None else typed_value(answer, column, name, f"it goes into a column of {column}")
+
+    return made.finishing(convert) if hasattr(made, "finishing") else lambda values: convert(made(values))

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from datalog.format import format_value
+from datalog.format import brief_value
 
 __all__ = ["NUMBER_RANGE", "SIGNED", "UNSIGNED", "UNSIGNED_RANGE", "absolute", "fit", "in_range"]
 
@@ -43,7 +43,7 @@ def fit(value: Any, text: Callable[[], str], low: int, high: int) -> Any:
 def _need_numbers(symbol: str, *values: Any) -> None:
     for value in values:
         if not isinstance(value, (int, float)):
-            raise ValueError(f"{symbol} needs numbers, not {format_value(value)}")
+            raise ValueError(f"{symbol} needs numbers, not {brief_value(value)}")
 
 
 # --- arithmetic ----------------------------------------------------------------------------------------------

@@ -10,8 +10,11 @@ every `_` becomes a variable of its own, so "all variables of the body" means ju
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from operator import attrgetter
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec.structs import force_setattr, replace
 
 __all__ = [
     "DEEPEST", "Aggregate", "Atom", "Call", "Column", "Comparison", "Constant", "Directive", "Expression",
@@ -24,8 +27,7 @@ DEEPEST = 200
 """Levels of nesting, in a program and in a list: whatever walks them is recursive."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, gc=False):
     """The text a program was read from; `name` is what error messages call it.
 
     `first_line` is the number of the first line of `text`: an excerpt of a long file starts further down.
@@ -36,8 +38,7 @@ class Source:
     first_line: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True, gc=False):
     """A stretch of source text. Lines and columns count from 1; `end_column` is exclusive."""
 
     line: int
@@ -49,55 +50,75 @@ class Span:
 NOWHERE = Span(0, 0, 0, 0)
 
 
+class Node(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """A part of a program: two are equal if what they say is, wherever they stand. `compared` is what they say.
+
+    Programs may have many, so they are what is made fastest, and hidden from the collector: a tree has no cycles.
+
+    >>> Variable("x", Span(1, 2, 1, 3)) == Variable("x"), Variable("x") == Constant("x")
+    (True, False)
+    """
+
+    compared: ClassVar[attrgetter[Any]]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self is other or bool(self.compared(self) == self.compared(other))
+
+    def __hash__(self) -> int:
+        return hash(self.compared(self))
+
+
 # --- expressions ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Node, frozen=True, eq=False):
     """A variable. Every `_` of the text is a `Variable` with a unique name that starts with `_#`."""
 
+    compared = attrgetter("name")
     name: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
     @property
     def anonymous(self) -> bool:
         return self.name.startswith("_#")
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Node, frozen=True, eq=False):
     """A literal value: int, float, str, or a tuple (a list such as `[1, 2]` or `nil`)."""
 
+    compared = attrgetter("value")
     value: Any
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Node, frozen=True, eq=False):
     """A function applied to arguments.
 
     Operators are calls too: `+ - * / % ^` with two arguments, `neg` with one, `list` (the constructor
     `[a, b]`) with any number. `type` is filled in by the checker: the type of the result.
     """
 
+    compared = attrgetter("function", "arguments", "type")
     function: str
     arguments: tuple[Expression, ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
     type: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(Node, frozen=True, eq=False):
     """A body aggregate, `sum v : { bids(v, p2), p2 <= p }`. `target` is None for `count : {...}`.
 
     Variables of `body` that also occur outside the aggregate are the correlated ones. `parameter` is the constant
     of aggregates that have one, `quantile v, 0.9 : {...}`.
     """
 
+    compared = attrgetter("function", "target", "body", "type", "parameter")
     function: str
     target: Expression | None
     body: tuple[Literal, ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
     type: str | None = None
     parameter: Expression | None = None
 
@@ -105,13 +126,13 @@ class Aggregate:
 Expression = Variable | Constant | Call | Aggregate
 
 
-@dataclass(frozen=True, slots=True)
-class HeadAggregate:
+class HeadAggregate(Node, frozen=True, eq=False):
     """An aggregate in the head of a rule, `min<c>` or `top<c, 3>`; `target` is None for `count<*>`."""
 
+    compared = attrgetter("function", "target", "type", "parameter")
     function: str
     target: Expression | None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
     type: str | None = None
     parameter: Expression | None = None
 
@@ -119,47 +140,52 @@ class HeadAggregate:
 # --- literals ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(Node, frozen=True, eq=False):
     """A relation applied to arguments. In a head the arguments may be `HeadAggregate`s."""
 
+    compared = attrgetter("relation", "arguments")
     relation: str
     arguments: tuple[Any, ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Negation:
+class Negation(Node, frozen=True, eq=False):
     """`!atom` in a body."""
 
+    compared = attrgetter("atom")
     atom: Atom
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Node, frozen=True, eq=False):
     """`left op right`, with op one of `= != < <= > >=`. An `=` may bind a variable."""
 
+    compared = attrgetter("op", "left", "right")
     op: str
     left: Expression
     right: Expression
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
 
 Literal = Atom | Negation | Comparison
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Node, frozen=True, eq=False):
     """One rule with one head. `text` is the rule as it stood in the source, for messages.
 
-    A fact is a rule without a body whose arguments are all constants.
+    A fact is a rule without a body whose arguments are all constants. A rule is `flat` if it is atoms over variables
+    and constants, as most are: nothing is computed, negated or aggregated.
     """
 
+    compared = attrgetter("head", "body")
     head: Atom
     body: tuple[Literal, ...]
-    span: Span = field(default=NOWHERE, compare=False)
-    text: str = field(default="", compare=False)
+    span: Span = NOWHERE
+    text: str = ""
+    flat: bool = False  # whatever is given
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "flat", _is_flat(self.head, self.body))  # everybody asks, and rules are made once or twice
 
     @property
     def is_fact(self) -> bool:
@@ -167,29 +193,31 @@ class Rule:
 
     @property
     def aggregates(self) -> tuple[HeadAggregate, ...]:
-        return tuple(a for a in self.head.arguments if isinstance(a, HeadAggregate))
+        if self.flat:
+            return ()
+        return tuple([a for a in self.head.arguments if isinstance(a, HeadAggregate)])
 
 
 # --- declarations --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Node, frozen=True, eq=False):
     """A column of a relation. `type` is number, unsigned, float, symbol, list, or `any` if unknown.
 
     `numeric` is True if all values must be numbers, also where it is not known which kind (`any`).
     """
 
+    compared = attrgetter("name", "type")
     name: str
     type: str
-    numeric: bool = field(default=False, compare=False)
-    span: Span = field(default=NOWHERE, compare=False)
+    numeric: bool = False
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Node, frozen=True, eq=False):
     """What is known of a relation. Column lists are positions. `declared` is False for inferred ones."""
 
+    compared = attrgetter("name", "columns", "key", "ttl", "bag", "partition", "declared")
     name: str
     columns: tuple[Column, ...]
     key: tuple[int, ...] = ()
@@ -197,46 +225,50 @@ class Relation:
     bag: bool = False
     partition: tuple[int, ...] | None = None
     declared: bool = True
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
     @property
     def arity(self) -> int:
         return len(self.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(Node, frozen=True, eq=False):
     """`.input r(...)`, `.output r(...)`, `.printsize r`, `.limitsize r(n=...)`: kind, relation, parameters.
 
     `.approx r 1e-9` has the parameter `threshold`.
     """
 
+    compared = attrgetter("kind", "relation", "parameters")
     kind: str
     relation: str
     parameters: Mapping[str, Any]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Node, frozen=True, eq=False, gc=True):
     """A program. After `check`, `relations` holds every relation used, declared or inferred.
 
     `functions` and `aggregates` are the Python callables that the user registered with `check`.
-    `problems` are mistakes in declarations that the parser met; `check` reports them with its own.
+    `problems` are mistakes in declarations that the parser met; `check` reports them with its own. `remarks` are about
+    what was read and does nothing. `longest` is how long the texts and lists that rules make may be; None is what
+    `datalog.values` has.
     """
 
+    compared = attrgetter("rules", "relations", "directives", "constants", "source", "checked", "aliases", "longest")
     rules: tuple[Rule, ...]
     relations: Mapping[str, Relation]
     directives: tuple[Directive, ...] = ()
-    constants: Mapping[str, Any] = field(default_factory=dict)
+    constants: Mapping[str, Any] = {}
     source: Source = Source("")
     checked: bool = False
-    functions: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    aggregates: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    constant_spans: Mapping[str, Span] = field(default_factory=dict, compare=False)
-    alias_spans: Mapping[str, Span] = field(default_factory=dict, compare=False)
-    problems: tuple[Any, ...] = field(default=(), compare=False)
+    functions: Mapping[str, Any] = {}
+    aggregates: Mapping[str, Any] = {}
+    aliases: Mapping[str, str] = {}
+    constant_spans: Mapping[str, Span] = {}
+    alias_spans: Mapping[str, Span] = {}
+    problems: tuple[Any, ...] = ()
+    remarks: tuple[Any, ...] = ()
+    longest: int | None = None
 
     @property
     def facts(self) -> tuple[Rule, ...]:
@@ -270,34 +302,51 @@ class Program:
 
 def expressions(node: Any) -> Iterator[Expression]:
     """Every expression below a node, outermost first, the bodies of aggregates included."""
-    if isinstance(node, (Variable, Constant)):
-        yield node
-    elif isinstance(node, Call):
-        yield node
-        for argument in node.arguments:
-            yield from expressions(argument)
-    elif isinstance(node, (Aggregate, HeadAggregate)):
-        if isinstance(node, Aggregate):
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (Variable, Constant)):
             yield node
-            for literal in node.body:
-                yield from expressions(literal)
-        for part in (node.target, node.parameter):
-            if part is not None:
-                yield from expressions(part)
-    elif isinstance(node, Atom):
-        for argument in node.arguments:
-            yield from expressions(argument)
-    elif isinstance(node, Negation):
-        yield from expressions(node.atom)
-    elif isinstance(node, Comparison):
-        yield from expressions(node.left)
-        yield from expressions(node.right)
-    elif isinstance(node, Rule):
-        yield from expressions(node.head)
-        for literal in node.body:
-            yield from expressions(literal)
+        elif isinstance(node, Call):
+            yield node
+            waiting += reversed(node.arguments)
+        elif isinstance(node, Atom):
+            waiting += reversed(node.arguments)
+        elif isinstance(node, Comparison):
+            waiting += (node.right, node.left)
+        elif isinstance(node, Negation):
+            waiting.append(node.atom)
+        elif isinstance(node, (Aggregate, HeadAggregate)):
+            waiting += (node.parameter, node.target)
+            if isinstance(node, Aggregate):
+                yield node
+                waiting += reversed(node.body)
+        elif isinstance(node, Rule):
+            waiting += reversed(node.body)
+            waiting.append(node.head)
+
+
+def _is_flat(head: Atom, body: tuple[Literal, ...]) -> bool:
+    for atom in (head, *body):
+        if type(atom) is not Atom:
+            return False
+        for argument in atom.arguments:
+            if type(argument) is not Variable and type(argument) is not Constant:
+                return False
+    return True
 
 
 def variables(node: Any) -> list[str]:
     """The names of the variables below a node, each once, in order of first occurrence."""
-    return list(dict.fromkeys(e.name for e in expressions(node) if isinstance(e, Variable)))
+    if isinstance(node, Variable):
+        return [node.name]
+    if isinstance(node, Rule) and node.flat:
+        every = (node.head, *node.body)
+        return list(dict.fromkeys([a.name for x in every for a in x.arguments if isinstance(a, Variable)]))  # type: ignore[union-attr]
+    names: dict[str, None] = {}
+    for below in (node.left, node.right) if isinstance(node, Comparison) else getattr(node, "arguments", (node,)):
+        if isinstance(below, Variable):
+            names[below.name] = None
+        elif not isinstance(below, Constant):  # there is more to it
+            return list(dict.fromkeys([e.name for e in expressions(node) if isinstance(e, Variable)]))
+    return list(names)

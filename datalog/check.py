@@ -9,7 +9,7 @@ from datalog.aggregates import RESERVED, user_aggregates
 from datalog.approx import check_approximations
 from datalog.ast import Program, replace
 from datalog.errors import UsageProblem, raise_all
-from datalog.functions import FUNCTIONS, Function, user_functions
+from datalog.functions import FUNCTIONS, Function, built_in, user_functions
 from datalog.indexed import check_indexes
 from datalog.infer import infer_types
 from datalog.names import check_calls, check_relations, resolve_constants, resolve_types
@@ -25,19 +25,25 @@ def check(
     constants: Mapping[str, Any] | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     aggregates: Mapping[str, Callable[..., Any]] | None = None,
+    longest: int | None = None,
 ) -> Program:
     """The program with names resolved and types filled in; raises all errors that were found, in order.
 
-    `constants` win over `.const`; `functions` and `aggregates` are Python callables for use in rules. A checked
-    program comes back as it is.
+    `constants` win over `.const`; `functions` and `aggregates` are Python callables for use in rules. `longest` is
+    how many characters a text, and elements a list, may have that a rule makes (None: as `datalog.values` says). A
+    checked program comes back as it is.
 
     >>> from datalog import parse
     >>> program = check(parse("near(x, y) :- at(x, p), at(y, q), distance(p, q) < k."), constants={"k": 20})
     >>> [(column.name, column.type) for column in program.relations["at"].columns]
     [('x', 'any'), ('p', 'any')]
     """
-    if program.checked and not (constants or functions or aggregates):
+    if not isinstance(program, Program):
+        raise UsageProblem(f"this is no program, but {program!r}: `datalog.parse` makes a program of its text")
+    if program.checked and not (constants or functions or aggregates or longest is not None):
         return program
+    if longest is not None:
+        program = replace(program, longest=longest)
     program = _register(program, functions or {}, aggregates or {})
     known = functions_of(program)
     report = Report(program.source)
@@ -60,7 +66,7 @@ def check(
 
 def functions_of(program: Program) -> dict[str, Function]:
     """The functions that a program can call: the built-in ones and those registered with it."""
-    return {**FUNCTIONS, **user_functions(program.functions)}
+    return {**built_in(program.longest), **user_functions(program.functions, program.longest)}
 
 
 def _register(
@@ -78,5 +84,5 @@ def _register(
     return replace(
         program,
         functions={**program.functions, **functions},
-        aggregates={**program.aggregates, **user_aggregates(aggregates)},
+        aggregates={**program.aggregates, **user_aggregates(aggregates, program.longest)},
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from datalog.ast import Aggregate, Atom, Comparison, Negation, Rule, Span, expressions
 
-__all__ = ["Dependency", "components", "dependencies"]
+__all__ = ["Dependency", "components", "dependencies", "waits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,16 @@ def dependencies(rule: Rule) -> Iterator[Dependency]:
 
     for literal in rule.body:
         yield from reads(literal, grouped)
+
+
+def waits(rule: Rule) -> bool:
+    """Whether a rule has to wait for all tuples of what it reads: a negation or an aggregate does.
+
+    >>> from datalog.parser import parse
+    >>> [waits(rule) for rule in parse("r(x) :- s(x), x < 1. r(x) :- s(x), !t(x). r(count<x>) :- s(x).").rules]
+    [False, True, True]
+    """
+    return not rule.flat and any(dependency.kind for dependency in dependencies(rule))
 
 
 def components(edges: Mapping[str, list[str]]) -> dict[str, int]:

@@ -17,13 +17,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from datalog.ast import NOWHERE, Source, Span
+from datalog.shown import brief, shown
 
 __all__ = [
-    "CheckProblem", "FactProblem", "LivelogError", "Note", "ProgramErrors", "RuntimeProblem", "StratificationProblem",
-    "SyntaxProblem", "UsageProblem",
+    "CheckProblem", "FactProblem", "LivelogError", "Note", "ProgramErrors", "ProgramWarning", "Remark", "RowProblem",
+    "RuntimeProblem", "StratificationProblem", "SyntaxProblem", "UsageProblem",
 ]
 
 WIDEST = 110  # characters of a source line that are shown; longer lines are cut around the caret
+MOST_SHOWN = 50  # errors, or warnings, of a program that are shown at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,9 @@ class LivelogError(Exception):
     >>> print(LivelogError("the clock cannot go back"))
     error: the clock cannot go back
     """
+
+    word = "error"
+    """What stands before the message."""
 
     def __init__(
         self,
@@ -70,15 +75,15 @@ class LivelogError(Exception):
 
     def render(self) -> str:
         """The error as a terminal shows it, without a final newline."""
-        place = self.place
-        parts = [f"{place}: error: {self.message}" if place else f"error: {self.message}"]
+        place = shown(self.place)
+        parts = [f"{place}: {self.word}: {brief(self.message)}" if place else f"{self.word}: {brief(self.message)}"]
         parts += excerpt(self.source, self.span)
         for note in self.notes:
             if note.span is None or note.span == NOWHERE:
-                parts.append(f"note: {note.message}")
+                parts.append(f"note: {brief(note.message)}")
             else:
-                name = self.source.name if self.source else "<program>"
-                parts.append(f"{name}:{note.span.line}:{note.span.column}: note: {note.message}")
+                name = shown(self.source.name) if self.source else "<program>"
+                parts.append(f"{name}:{note.span.line}:{note.span.column}: note: {brief(note.message)}")
                 parts += excerpt(self.source, note.span)
         return "\n".join(parts)
 
@@ -141,8 +146,24 @@ class FactProblem(LivelogError):
         return f"{self.file}:{self.line}" if self.line is not None else self.file
 
 
+class ProgramWarning(LivelogError):
+    """What is no mistake and most likely not meant: a variable used once, a relation that nothing reads."""
+
+    word = "warning"
+
+
+class Remark(LivelogError):
+    """What is accepted and does nothing, as storage qualifiers of Souffle."""
+
+    word = "note"
+
+
+class RowProblem(FactProblem, UsageProblem):
+    """Something that was handed over as a row and is none: a mistake in the call, more than in the data."""
+
+
 class ProgramErrors(LivelogError):
-    """Several errors of one program, in the order of the text.
+    """Several errors of one program, in the order of the text; the first fifty of them are shown.
 
     >>> source = Source("a. b.", "x.dl")
     >>> late, early = SyntaxProblem("two", Span(1, 4, 1, 5), source), SyntaxProblem("one", Span(1, 1, 1, 2), source)
@@ -156,8 +177,17 @@ class ProgramErrors(LivelogError):
         super().__init__(f"{len(self.problems)} errors, first: {first.message}", first.span, first.source)
 
     def render(self) -> str:
-        parts = [problem.render() for problem in self.problems]
-        return "\n".join([*parts, f"{len(parts)} errors"])
+        return "\n".join([*render_first(self.problems), f"{len(self.problems)} errors"])
+
+
+def render_first(problems: Sequence[LivelogError]) -> list[str]:
+    """The texts of the first problems, and how many more there are.
+
+    >>> render_first([LivelogError(str(i)) for i in range(60)])[49:]
+    ['error: 49', 'and 10 more']
+    """
+    parts = [problem.render() for problem in problems[:MOST_SHOWN]]
+    return [*parts, f"and {len(problems) - MOST_SHOWN} more"] if len(problems) > MOST_SHOWN else parts
 
 
 def raise_all(problems: Sequence[LivelogError]) -> None:
@@ -198,13 +228,23 @@ def excerpt(source: Source | None, span: Span | None) -> list[str]:
     start = span.column - 1
     end = span.end_column - 1 if span.end_line == span.line else len(line)
     end = max(end, start + 1)
-    if len(line) > WIDEST:
-        line, start, end = _cut(line, start, end)
-    # Tabs stay tabs and wide characters count twice, so that the carets stand under what they mean.
-    padding = "".join("\t" if c == "\t" else " " * _width(c) for c in line[:start])
-    carets = "^" * (sum(_width(c) for c in line[start:end]) or 1)
+    line, padding, carets = underlined(line, start, end)
     number = f"{span.line:5}"
     return [f"{number} | {line}".rstrip(), f"{' ' * len(number)} | {padding}{carets}"]
+
+
+def underlined(line: str, start: int, end: int) -> tuple[str, str, str]:
+    r"""A line as it can be shown, and the blanks and the carets of the line under it.
+
+    >>> underlined("a\x1b b", 3, 4)
+    ('a\\x1b b', '      ', '^')
+    """
+    if len(line) > WIDEST:
+        line, start, end = _cut(line, start, end)
+    before, under, after = shown(line[:start]), shown(line[start:end]), shown(line[end:])
+    # Tabs stay tabs and wide characters count twice, so that the carets stand under what they mean.
+    padding = "".join("\t" if c == "\t" else " " * _width(c) for c in before)
+    return before + under + after, padding, "^" * (sum(_width(c) for c in under) or 1)
 
 
 def _cut(line: str, start: int, end: int) -> tuple[str, int, int]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from datalog.aggregates import signature
 from datalog.ast import (
     Aggregate,
@@ -51,18 +53,26 @@ def family_of_value(value: Any) -> str:
     return "symbol" if isinstance(value, str) else "list" if isinstance(value, tuple) else "number"
 
 
-class Scope:
-    """The variables of a rule body or of an aggregate in it; correlated ones belong to the scope around."""
+class Scope(msgspec.Struct, eq=False, gc=False):
+    """The variables of a rule body or of an aggregate in it; correlated ones belong to the scope around.
 
-    def __init__(
-        self, body: tuple[Any, ...], parent: Scope | None = None, shared: frozenset[str] = frozenset()
-    ) -> None:
-        self.parent = parent
-        self.shared = shared
-        self.names: frozenset[str] = level_variables(body) | (parent.names if parent else frozenset())
-        self.nodes: dict[str, int] = {}
-        self.ranks: dict[str, int] = {}
-        self.inner: dict[int, Scope] = {}
+    There is one for every rule. It knows of those around it and of none in it, so the collector need not know of it.
+    `nodes` are those of its variables, `ranks` the kinds of numbers that these are.
+    """
+
+    body: tuple[Any, ...]
+    parent: Scope | None = None
+    shared: frozenset[str] = frozenset()
+    nodes: dict[str, int] = {}
+    ranks: dict[str, int] = {}
+    known: frozenset[str] | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables that an aggregate in here may be correlated by; many of them may ask."""
+        if self.known is None:
+            self.known = level_variables(self.body) | (self.parent.names if self.parent else frozenset())
+        return self.known
 
     def owner(self, name: str) -> Scope:
         """The scope that a variable belongs to."""
@@ -71,17 +81,9 @@ class Scope:
             scope = scope.parent
         return scope
 
-    def of(self, aggregate: Aggregate) -> Scope:
-        """The scope of an aggregate that stands in this one."""
-        found = self.inner.get(id(aggregate))
-        if found is None:
-            shared = frozenset(correlated(aggregate, self.names))
-            found = self.inner[id(aggregate)] = Scope(aggregate.body, self, shared)
-        return found
-
 
 class Families:
-    """The nodes of a program. `scopes[i]` is the scope of rule i."""
+    """The nodes of a program. `scopes[i]` is the scope of rule i. The reason of a family may be a constant itself."""
 
     def __init__(self, program: Program, functions: Mapping[str, Function], report: Report) -> None:
         self.program = program
@@ -89,8 +91,9 @@ class Families:
         self.report = report
         self.parent: list[int] = []
         self.family: list[str | None] = []
-        self.reason: list[Note | None] = []
+        self.reason: list[Note | Constant | None] = []
         self.columns: dict[tuple[str, int], int] = {}
+        self.inner: dict[tuple[int, int], Scope] = {}  # by the scope around it and the aggregate
         for relation in program.relations.values():
             if relation.declared:
                 self._declare(relation)
@@ -106,19 +109,35 @@ class Families:
         """The family of a variable."""
         return self.family[self._find(self._variable(scope, name))]
 
+    def scope_of(self, aggregate: Aggregate, around: Scope) -> Scope:
+        """The scope of an aggregate."""
+        found = self.inner.get((id(around), id(aggregate)))
+        if found is None:  # both are kept, so that their ids stay their own
+            shared = frozenset(correlated(aggregate, around.names))
+            found = self.inner[id(around), id(aggregate)] = Scope(aggregate.body, around, shared)
+        return found
+
     # --- nodes ---
 
-    def _node(self, family: str | None = None, reason: Note | None = None) -> int:
-        self.parent.append(len(self.parent))
+    def _node(self, family: str | None = None, reason: Note | Constant | None = None) -> int:
+        node = len(self.parent)
+        self.parent.append(node)
         self.family.append(family)
         self.reason.append(reason)
-        return len(self.parent) - 1
+        return node
 
     def _find(self, node: int) -> int:
-        while self.parent[node] != node:
-            self.parent[node] = self.parent[self.parent[node]]
-            node = self.parent[node]
+        parent = self.parent
+        while (above := parent[node]) != node:
+            parent[node] = node = parent[above]
         return node
+
+    def _note(self, node: int) -> Note | None:
+        """Why a node has its family, in words."""
+        reason = self.reason[node]
+        if isinstance(reason, Constant):
+            return Note(f"{_quote(reason)} is a {family_of_value(reason.value)}", reason.span)
+        return reason
 
     def _column(self, relation: str, index: int) -> int:
         node = self.columns.get((relation, index))
@@ -127,7 +146,7 @@ class Families:
         return node
 
     def _variable(self, scope: Scope, name: str) -> int:
-        owner = scope.owner(name)
+        owner = scope if scope.parent is None else scope.owner(name)
         node = owner.nodes.get(name)
         if node is None:
             node = owner.nodes[name] = self._node()
@@ -138,21 +157,33 @@ class Families:
             reason = Note(f"column `{column.name}` of `{relation.name}` is declared {column.type}", column.span)
             self.columns[relation.name, index] = self._node(family_of_type(column.type), reason)
 
-    def _unify(self, a: int, b: int, span: Span, left: str, right: str, where: str = "") -> None:
-        """Make two nodes one; `left` and `right` are what they are called if they clash."""
-        own = self.reason[a], self.reason[b]  # what is known of the two themselves, not of what they were unified with
+    def _unify(self, a: int, b: int, span: Span, left: Any, right: Any, where: Any = None) -> None:
+        """Make two nodes one; `left` and `right` are what they are called if they clash (in `where`)."""
+        own = a, b  # what is known of the two themselves, not of what they were unified with
         a, b = self._find(a), self._find(b)
         if a == b:
             return
         first, second = self.family[a], self.family[b]
         if first and second and first != second:
-            reasons = own[0] or self.reason[a], own[1] or self.reason[b]
+            reasons = self._note(own[0]) or self._note(a), self._note(own[1]) or self._note(b)
             notes = [note for note in reasons if note and not _inside(note.span, span)]
-            self.report.add(f"type clash{where}: {left} is a {first}, but {right} is a {second}", span, *notes)
+            place = "" if where is None else f" in {_quote(where)}"
+            clash = f"{self._called(left)} is a {first}, but {self._called(right)} is a {second}"
+            self.report.add(f"type clash{place}: {clash}", span, *notes)
             return
         if first is None:
             a, b = b, a  # the root keeps the family and its reason
         self.parent[b] = a
+
+    def _called(self, thing: Any) -> str:
+        """What an expression, or a column (an atom and a position), is called in messages."""
+        if not isinstance(thing, tuple):
+            return _quote(thing)
+        atom, index = thing
+        relation = self.program.relations.get(atom.relation)
+        if relation and relation.declared and index < relation.arity:
+            return f"column `{relation.columns[index].name}` of `{atom.relation}`"
+        return f"column {index + 1} of `{atom.relation}`"
 
     # --- walking ---
 
@@ -164,31 +195,29 @@ class Families:
     def _literal(self, literal: Any, scope: Scope) -> None:
         if isinstance(literal, Comparison):
             left, right = self._expression(literal.left, scope), self._expression(literal.right, scope)
-            self._unify(left, right, literal.span, _quote(literal.left), _quote(literal.right))
+            self._unify(left, right, literal.span, literal.left, literal.right)
         else:
             self._atom(literal.atom if isinstance(literal, Negation) else literal, scope)
 
     def _atom(self, atom: Atom, scope: Scope) -> None:
-        relation = self.program.relations.get(atom.relation)
+        relation, find, columns = atom.relation, self._find, self.columns
         for index, argument in enumerate(atom.arguments):
-            node = self._expression(argument, scope)
-            if relation and relation.declared and index < relation.arity:
-                name = f"column `{relation.columns[index].name}` of `{atom.relation}`"
-            else:
-                name = f"column {index + 1} of `{atom.relation}`"
-            self._unify(node, self._column(atom.relation, index), argument.span, _quote(argument), name)
+            variable = isinstance(argument, Variable)
+            node = self._variable(scope, argument.name) if variable else self._expression(argument, scope)
+            column = columns.setdefault((relation, index), node)  # the first that stands there, if it is the first
+            if column != node and find(node) != find(column):
+                self._unify(node, column, argument.span, argument, (atom, index))
 
     def _expression(self, node: Expression | HeadAggregate, scope: Scope) -> int:
         if isinstance(node, Variable):
             return self._variable(scope, node.name)
         if isinstance(node, Constant):
-            family = family_of_value(node.value)
-            return self._node(family, Note(f"{_quote(node)} is a {family}", node.span))
+            return self._node(family_of_value(node.value), node)
         if isinstance(node, Call):
             return self._call(node, scope)
         if isinstance(node, HeadAggregate):
             return self._aggregated(node, scope)
-        inner = scope.of(node)
+        inner = self.scope_of(node, scope)
         for literal in node.body:
             self._literal(literal, inner)
         return self._aggregated(node, inner)
@@ -198,19 +227,20 @@ class Families:
         arguments = [self._expression(argument, scope) for argument in call.arguments]
         if function is None:
             return self._node()
-        together: tuple[int, str] | None = None
+        together: tuple[int, Any] | None = None
         for index, (argument, node) in enumerate(zip(call.arguments, arguments, strict=True)):
             wanted = function.parameter(index)
             if wanted in ("same", "measure"):
                 if together is not None:
-                    self._unify(node, together[0], argument.span, _quote(argument), together[1], f" in {_quote(call)}")
-                together = together or (node, _quote(argument))
+                    self._unify(node, together[0], argument.span, argument, together[1], call)
+                together = together or (node, argument)
             else:
                 self._require(argument, node, family_of_type(wanted), function, call)
         if function.parameter(0) == "measure" and together and self.family[self._find(together[0])] == "symbol":
-            reason = self.reason[self._find(together[0])]
-            self.report.add(f"type clash: {together[1]} is a symbol, but `{function.name}` takes numbers or lists",
-                            call.arguments[0].span, *filter(None, [reason]))
+            reason = self._note(self._find(together[0]))
+            self.report.add(
+                f"type clash: {_quote(together[1])} is a symbol, but `{function.name}` takes numbers or lists",
+                call.arguments[0].span, *filter(None, [reason]))
         if function.result == "same" and together:
             return together[0]
         family = family_of_type(function.result)
@@ -223,9 +253,9 @@ class Families:
         reason = Note(f"{what} takes {_plural(family)}", call.span)
         root = self._find(node)
         if self.family[root] in (None, family):
-            self._unify(self._node(family, reason), node, argument.span, "", "")
+            self._unify(self._node(family, reason), node, argument.span, argument, argument)
         else:
-            notes = [note for note in (self.reason[root],) if note and not _inside(note.span, argument.span)]
+            notes = [note for note in (self._note(root),) if note and not _inside(note.span, argument.span)]
             message = f"type clash: {_quote(argument)} is a {self.family[root]}, but {what} takes {_plural(family)}"
             self.report.add(message, argument.span, *notes)
 
@@ -240,10 +270,10 @@ class Families:
             if self.family[root] not in (None, "number"):
                 other = f"{_quote(node.target)} is a {self.family[root]}"
                 self.report.add(f"type clash: {other}, but {node.function} takes numbers", node.target.span,
-                                *filter(None, [self.reason[root]]))
+                                *filter(None, [self._note(root)]))
             else:
                 number = self._node("number", Note(f"{node.function} takes numbers", node.span))
-                self._unify(number, target, node.target.span, "", "")
+                self._unify(number, target, node.target.span, node.target, node.target)
         if known.gives == "same" and target is not None:
             return target
         family = family_of_type(known.gives)

@@ -27,8 +27,8 @@ from datalog.ast import (
 )
 
 __all__ = [
-    "RESERVED", "format_expression", "format_literal", "format_program", "format_relation", "format_rule",
-    "format_value",
+    "RESERVED", "brief_value", "format_expression", "format_literal", "format_program", "format_relation",
+    "format_rule", "format_value",
 ]
 
 RESERVED = frozenset({"min", "max", "sum", "count", "avg", "mean"})
@@ -63,6 +63,35 @@ def format_value(value: Any, depth: int = 0) -> str:
             return f'"{value}"'
         return '"' + "".join(_escape(c) for c in value) + '"'
     return repr(value)
+
+
+def brief_value(value: Any, most: int = 60) -> str:
+    """The same for messages, where it need not be whole. O(most), however long the value is.
+
+    >>> brief_value((1, ("a", "b")), 10), brief_value("a" * 10**6, 5), brief_value(10**5000)
+    ('[1, ["a",  ...', '"aaaa ...', 'a number of more than 4300 digits')
+    """
+    text = ""
+    for piece in _pieces(value, most):
+        text += piece
+        if len(text) > most:
+            return f"{text[:most]} ..."
+    return text
+
+
+def _pieces(value: Any, most: int) -> Iterator[str]:
+    if isinstance(value, tuple) and value:
+        for i, element in enumerate(value):
+            yield ", " if i else "["
+            yield from _pieces(element, most)
+        yield "]"
+    elif isinstance(value, str):
+        yield format_value(value[: most + 1])
+    else:
+        try:
+            yield format_value(value)
+        except ValueError:  # more digits than Python writes
+            yield "a number of more than 4300 digits"
 
 
 def _escape(character: str) -> str:

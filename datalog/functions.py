@@ -7,25 +7,25 @@ name. For aggregates see `datalog.aggregates`.
 
 from __future__ import annotations
 
+import functools
 import inspect
+import itertools
 import math
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from datalog.arithmetic import NUMBER_RANGE, SIGNED, UNSIGNED, UNSIGNED_RANGE, absolute, fit, in_range
-from datalog.ast import DEEPEST
 from datalog.errors import UsageProblem
-from datalog.format import format_value
+from datalog.format import brief_value, format_value
+from datalog.values import LONGEST_TEXT, check_list, check_nested, check_text, text_length, typed_value, value_of
 
 __all__ = [
-    "FUNCTIONS", "Function", "NUMBER_RANGE", "TOO_DEEP", "UNSIGNED_RANGE", "in_range", "result_type",
-    "type_of_annotation", "user_functions", "value_of",
-]
-
-TOO_DEEP = f"a list is nested more than {DEEPEST} levels deep (`concat` makes flat ones)"
+    "FUNCTIONS", "Function", "NUMBER_RANGE", "UNSIGNED_RANGE", "built_in", "giving", "in_range", "result_type",
+    "type_of_annotation", "user_functions",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +88,20 @@ def _extreme(pick: Callable[[Any], Any], name: str) -> Callable[..., Any]:
         try:
             return pick(values)
         except TypeError:
-            raise ValueError(f"{name} cannot compare {', '.join(map(format_value, values))}") from None
+            raise ValueError(f"{name} cannot compare {', '.join(map(brief_value, values))}") from None
 
     return extreme
 
 
 def _symbol(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{name} needs a symbol, not {format_value(value)}")
+        raise ValueError(f"{name} needs a symbol, not {brief_value(value)}")
     return value
 
 
-def _cat(*parts: Any) -> str:
-    return "".join(_symbol("cat", part) for part in parts)
+def _cat(*parts: Any, longest: int | None = None) -> str:
+    check_text("cat", sum([len(_symbol("cat", part)) for part in parts]), longest)
+    return "".join(parts)
 
 
 def _strlen(text: Any) -> int:
@@ -111,7 +112,7 @@ def _substr(text: Any, start: Any, length: Any) -> str:
     """The characters at `start`, `start + 1`, ... (counted from 0), `length` of them, as far as there are any."""
     _symbol("substr", text)
     if not isinstance(start, int) or not isinstance(length, int):
-        raise ValueError(f"substr needs integers, not {format_value(start)}, {format_value(length)}")
+        raise ValueError(f"substr needs integers, not {brief_value(start)}, {brief_value(length)}")
     return str(text[max(start, 0) : max(start + length, 0)])
 
 
@@ -119,11 +120,13 @@ def _to_number(text: Any) -> int:
     try:
         value = int(_symbol("to_number", text).strip().replace("_", "?"))
     except ValueError:
-        raise ValueError(f"to_number({format_value(text)}): this is not a number") from None
-    return int(fit(value, lambda: f"to_number({format_value(text)})", *NUMBER_RANGE))
+        raise ValueError(f"to_number({brief_value(text)}): this is not a number") from None
+    return int(fit(value, lambda: f"to_number({brief_value(text)})", *NUMBER_RANGE))
 
 
-def _to_string(value: Any) -> str:
+def _to_string(value: Any, longest: int | None = None) -> str:
+    if isinstance(value, tuple):
+        check_text("to_string", text_length(value, LONGEST_TEXT if longest is None else longest), longest)
     return value if isinstance(value, str) else format_value(value)
 
 
@@ -135,7 +138,7 @@ def _distance(a: Any, b: Any) -> float:
     """Euclidean, of two points given as lists; or of two numbers."""
 
     def both() -> str:
-        return f"{format_value(a)}, {format_value(b)}"
+        return f"{brief_value(a)}, {brief_value(b)}"
 
     try:
         if isinstance(a, tuple) and isinstance(b, tuple):
@@ -151,29 +154,21 @@ def _distance(a: Any, b: Any) -> float:
     return float(fit(value, lambda: f"distance({both()})", *NUMBER_RANGE))
 
 
-def _concat(*lists: Any) -> tuple[Any, ...]:
+def _concat(*lists: Any, longest: int | None = None) -> tuple[Any, ...]:
     for value in lists:
         if not isinstance(value, tuple):
-            raise ValueError(f"concat needs lists, not {format_value(value)}")
-    return tuple(element for value in lists for element in value)
+            raise ValueError(f"concat needs lists, not {brief_value(value)}")
+    check_list("concat", sum(map(len, lists)), longest)
+    joined = tuple(itertools.chain.from_iterable(lists))
+    if tuple in map(type, joined):
+        check_nested("concat", joined, longest)
+    return joined
 
 
-def _list(*elements: Any) -> tuple[Any, ...]:
-    for element in elements:
-        if type(element) is tuple:
-            _shallow(elements)
-            break
+def _list(*elements: Any, longest: int | None = None) -> tuple[Any, ...]:
+    if tuple in map(type, elements):
+        check_nested("[...]", elements, longest)
     return elements
-
-
-def _shallow(value: tuple[Any, ...]) -> None:
-    """Raise if a list is nested too deep, however deep it is."""
-    level = [value]
-    for _ in range(DEEPEST):
-        level = [element for inner in level for element in inner if type(element) is tuple]
-        if not level:
-            return
-    raise ValueError(TOO_DEEP)
 
 
 def _table(*functions: Function) -> dict[str, Function]:
@@ -198,10 +193,29 @@ FUNCTIONS: Mapping[str, Function] = _table(
     Function("concat", _concat, 2, None, ("list",), "list", "concat(a, b)"),
 )
 
+_SIZED = ("list", "cat", "to_string", "concat")  # what makes texts and lists
+
+
+@functools.lru_cache(maxsize=16)
+def built_in(longest: int | None = None) -> Mapping[str, Function]:
+    """The built-in functions, with another limit on the length of the texts and lists that they make.
+
+    >>> built_in(3)["cat"].call("a", "b"), built_in() is FUNCTIONS
+    ('ab', True)
+    """
+    if longest is None:
+        return FUNCTIONS
+    sized = {name: FUNCTIONS[name] for name in _SIZED}
+    return {
+        **FUNCTIONS,
+        **{name: replace(f, call=functools.partial(f.call, longest=longest)) for name, f in sized.items()},
+    }
+
 
 # --- functions of the user -----------------------------------------------------------------------------------
 
 _ANNOTATIONS: Mapping[Any, str] = {int: "number", float: "float", str: "symbol", tuple: "list", list: "list"}
+_PYTHON = {"number": "int", "symbol": "str"}
 
 
 def type_of_annotation(annotation: Any) -> str:
@@ -236,31 +250,10 @@ def result_type(function: Callable[..., Any]) -> str:
     return type_of_annotation(_hints(function).get("return"))
 
 
-def value_of(value: Any, what: str, depth: int = 0) -> Any:
-    """A Python value as a value of the language; raises ValueError for what has no place in a relation.
-
-    >>> value_of([1, [2.5, "x"]], "f")
-    (1, (2.5, 'x'))
-    """
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, (list, tuple)):
-        if depth >= DEEPEST:
-            raise ValueError(f"{what}: {TOO_DEEP}")
-        return tuple([value_of(element, what, depth + 1) for element in value])
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, int) and UNSIGNED_RANGE[1] >= value >= NUMBER_RANGE[0]:
-        return int(value)
-    if isinstance(value, float) and math.isfinite(value):
-        return float(value)
-    if isinstance(value, (int, float)):
-        raise OverflowError(f"overflow: {what} returned {value}")
-    raise ValueError(f"{what} returned {value!r}, which is not a number, a string or a list")
-
-
-def user_functions(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Function]:
+def user_functions(functions: Mapping[str, Callable[..., Any]], longest: int | None = None) -> dict[str, Function]:
     """Functions that a user registered, by name, with types from their annotations.
+
+    For `longest` see `built_in`.
 
     >>> def half(n: int) -> float:
     ...     return n / 2
@@ -268,22 +261,40 @@ def user_functions(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Fun
     >>> f.parameters, f.result, f.call(3)
     (('number',), 'float', 1.5)
     """
-    return {name: _user_function(name, function) for name, function in functions.items()}
+    return {name: _user_function(name, function, longest) for name, function in functions.items()}
 
 
-def _user_function(name: str, function: Callable[..., Any]) -> Function:
-    if not callable(function):
-        raise UsageProblem(f"the function `{name}` cannot be called: {function!r}")
+def giving(name: str, function: Callable[..., Any], type_: str, longest: int | None = None) -> Callable[..., Any]:
+    """A function of the user made to give values of the language, and of the type that it says it returns.
+
+    >>> giving("f", lambda x: [x, x], "list")(1)
+    (1, 1)
+    >>> giving("f", str, "number")(1)
+    Traceback (most recent call last):
+    ValueError: f returned "1", a symbol, but it says that it returns int
+    """
+    if type_ == "any":
+        return lambda *arguments: value_of(function(*arguments), name, longest=longest)
+    wanted = f"it says that it returns {_PYTHON.get(type_, type_)}"
+    kind = "integer" if type_ == "number" else type_  # whether it is too large for a number depends on the column
 
     def call(*arguments: Any) -> Any:
-        return value_of(function(*arguments), name)
+        return typed_value(value_of(function(*arguments), name, longest=longest), kind, name, wanted)
+
+    return call
+
+
+def _user_function(name: str, function: Callable[..., Any], longest: int | None) -> Function:
+    if not callable(function):
+        raise UsageProblem(f"the function `{name}` cannot be called: {function!r}")
 
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some functions written in C do not tell
-        return Function(name, call, 0, None, ("any",), "any", f"{name}(...)")
+        return Function(name, giving(name, function, "any", longest), 0, None, ("any",), "any", f"{name}(...)")
     hints = _hints(function)
     result = type_of_annotation(hints.get("return"))
+    call = giving(name, function, result, longest)
     least, most = 0, 0
     parameters: list[str] = []
     for parameter in signature.parameters.values():

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from datalog.ast import Atom, Program, Rule, Span, Variable
-from datalog.dependencies import components, dependencies
+from datalog.dependencies import components, dependencies, waits
 from datalog.errors import Note
 from datalog.format import format_expression
 from datalog.offsets import Offsets
@@ -80,6 +80,8 @@ def iterations(program: Program) -> list[Iteration]:
     >>> found.columns, found.layers
     ({'r': 0}, {'r': (0, 1, 2, 3)})
     """
+    if not any(map(waits, program.rules)):
+        return []
     found = [d for rule in program.rules if rule.body for d in dependencies(rule)]
     component = components(_edges((d.head, d.relation) for d in found))
     bad = dict.fromkeys(component[d.head] for d in found if d.kind and component[d.head] == component[d.relation])

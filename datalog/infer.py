@@ -7,7 +7,7 @@ nothing changes. Columns that are declared stay as declared, and are checked.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from datalog.aggregates import signature
@@ -55,7 +55,7 @@ def infer_types(program: Program, functions: Mapping[str, Function], report: Rep
     wrong = {problem.span.line for problem in report.problems if problem.span}
     rules = [
         evaluate_fact(rule, relations[rule.head.relation], functions, report)
-        if rule.is_fact and not wrong & set(range(rule.span.line, rule.span.end_line + 1)) else rule
+        if rule.is_fact and not (wrong and wrong & set(range(rule.span.line, rule.span.end_line + 1))) else rule
         for rule in rules
     ]
     return replace(program, rules=tuple(rules), relations=relations)
@@ -72,10 +72,9 @@ class _Inference:
         self.ranks: dict[tuple[str, int], int] = defaultdict(int)
         heads = {rule.head.relation for rule in program.rules}
         loaded = {d.relation for d in program.directives_of("input")}
-        self.atoms = [list(atoms(rule)) for rule in program.rules]
         self.first: dict[str, Atom] = {}
-        for found in self.atoms:
-            for atom in found:
+        for rule in program.rules:
+            for atom in atoms(rule):
                 self.first.setdefault(atom.relation, atom)
         for name, atom in self.first.items():
             if name not in heads or name in loaded:
@@ -91,8 +90,8 @@ class _Inference:
         """Let the kinds of numbers flow from bodies to heads until nothing changes."""
         fixed = {relation.name for relation in self.declared()}
         readers: dict[str, list[int]] = defaultdict(list)
-        for number, found in enumerate(self.atoms):
-            for atom in found:
+        for number, rule in enumerate(self.program.rules):
+            for atom in atoms(rule)[1:]:
                 readers[atom.relation].append(number)
         queue = deque(range(len(self.program.rules)))
         waiting = set(queue)
@@ -100,31 +99,65 @@ class _Inference:
             number = queue.popleft()
             waiting.discard(number)
             rule, scope = self.program.rules[number], self.scopes[number]
-            self.bind(rule.body, scope)
-            name, changed = rule.head.relation, False
-            for index, argument in enumerate(rule.head.arguments):
-                rank = self.rank(argument, scope)
-                if name not in fixed and rank > self.ranks[name, index]:
-                    self.ranks[name, index] = rank
-                    changed = True
-            if changed:
+            name = rule.head.relation
+            if name in fixed:
+                self.bind(rule.body, scope)
+                continue  # nothing else can come of it
+            if self.raised(rule, scope):
                 fresh = [r for r in readers[name] if r not in waiting]
                 queue.extend(fresh)
                 waiting.update(fresh)
 
+    def raised(self, rule: Rule, scope: Scope) -> bool:
+        """Raise the kinds of a head's columns to those of its arguments; whether that changed any."""
+        if rule.flat:
+            return self.copied(rule)
+        self.bind(rule.body, scope)
+        changed = False
+        for index, argument in enumerate(rule.head.arguments):
+            place, rank = (rule.head.relation, index), self.rank(argument, scope)
+            if rank > self.ranks[place]:
+                self.ranks[place] = rank
+                changed = True
+        return changed
+
+    def copied(self, rule: Rule) -> bool:
+        """The same for a flat rule, of which nobody asks for the kinds of its variables."""
+        ranks = self.ranks
+        found: dict[str, int] = {}
+        for atom in rule.body:
+            relation = atom.relation  # type: ignore[union-attr]
+            for index, argument in enumerate(atom.arguments):  # type: ignore[union-attr]
+                if type(argument) is Variable:
+                    rank = ranks[relation, index]
+                    if rank > found.get(argument.name, NONE):
+                        found[argument.name] = rank
+        relation, changed = rule.head.relation, False
+        for index, argument in enumerate(rule.head.arguments):
+            rank = found.get(argument.name, NONE) if type(argument) is Variable else _kind_of(argument.value)
+            if rank > ranks[relation, index]:
+                ranks[relation, index] = rank
+                changed = True
+        return changed
+
     def bind(self, body: tuple[Any, ...], scope: Scope) -> None:
         """The kinds of the variables of a body: by the columns they stand in, else by the equation that binds them."""
-        fixed: set[str] = set()
+        ranks = scope.ranks
+        equations = []
         for literal in body:
             if isinstance(literal, Atom):
                 for index, argument in enumerate(literal.arguments):
                     if isinstance(argument, Variable):
-                        owner = scope.owner(argument.name)
-                        if owner is scope:
-                            rank = max(scope.ranks.get(argument.name, NONE), self.ranks[literal.relation, index])
-                            scope.ranks[argument.name] = rank
-                        fixed.add(argument.name)
-        equations = [x for x in body if isinstance(x, Comparison)]
+                        name = argument.name
+                        if scope.parent is None or scope.owner(name) is scope:
+                            rank = self.ranks[literal.relation, index]
+                            if rank >= ranks.get(name, NONE):
+                                ranks[name] = rank
+            elif isinstance(literal, Comparison):
+                equations.append(literal)
+        if not equations:
+            return
+        fixed = {a.name for atom in body if isinstance(atom, Atom) for a in atom.arguments if isinstance(a, Variable)}
         for _ in range(len(equations) + 1):
             before = dict(scope.ranks)
             for equation in equations:
@@ -141,12 +174,9 @@ class _Inference:
     def rank(self, node: Any, scope: Scope) -> int:
         """The kind of number that an expression gives (without meaning for symbols and lists)."""
         if isinstance(node, Variable):
-            return scope.owner(node.name).ranks.get(node.name, NONE)
+            return (scope if scope.parent is None else scope.owner(node.name)).ranks.get(node.name, NONE)
         if isinstance(node, Constant):
-            if isinstance(node.value, float):
-                return FLOAT
-            small = isinstance(node.value, int) and in_range(node.value)
-            return (LITERAL if node.value >= 0 else NUMBER) if small else UNSIGNED
+            return _kind_of(node.value)
         if isinstance(node, Call):
             ranks = [self.rank(argument, scope) for argument in node.arguments]
             function = self.functions.get(node.function)
@@ -158,7 +188,7 @@ class _Inference:
             below = node.function == "neg" or (node.function == "-" and promoted == LITERAL)
             return max(promoted, NUMBER) if below and promoted else promoted
         if isinstance(node, Aggregate):
-            inner = scope.of(node)
+            inner = self.families.scope_of(node, scope)
             self.bind(node.body, inner)
             return self.aggregated(node, inner)
         return self.aggregated(node, scope)
@@ -182,7 +212,8 @@ class _Inference:
             return family_of_type(function.result) if function else None
         known = signature(node.function, self.program.aggregates)
         if known is not None and known.gives == "same" and node.target is not None:
-            return self.family(node.target, scope.of(node) if isinstance(node, Aggregate) else scope)
+            inner = self.families.scope_of(node, scope) if isinstance(node, Aggregate) else scope
+            return self.family(node.target, inner)
         return None if known is None else family_of_type(known.gives)
 
     def type_of(self, node: Any, scope: Scope) -> str:
@@ -194,6 +225,8 @@ class _Inference:
     def typed(self, node: Any, scope: Scope) -> Any:
         """The node with the types of its calls and aggregates filled in."""
         if isinstance(node, Rule):
+            if node.flat:
+                return node
             body = tuple(self.typed(literal, scope) for literal in node.body)
             return replace(node, head=self.typed(node.head, scope), body=body)
         if isinstance(node, Atom):
@@ -206,7 +239,7 @@ class _Inference:
             arguments = tuple(self.typed(a, scope) for a in node.arguments)
             return replace(node, arguments=arguments, type=self.type_of(node, scope))
         if isinstance(node, (Aggregate, HeadAggregate)):
-            inner = scope.of(node) if isinstance(node, Aggregate) else scope
+            inner = self.families.scope_of(node, scope) if isinstance(node, Aggregate) else scope
             target = None if node.target is None else self.typed(node.target, inner)
             type_ = self.type_of(node, scope)
             if isinstance(node, HeadAggregate):
@@ -217,7 +250,7 @@ class _Inference:
     def relations(self) -> dict[str, Relation]:
         """Every relation: the declared ones as they are, the others as they were inferred, in order of use."""
         found = {relation.name: relation for relation in self.declared()}
-        names = _column_names(self.atoms)
+        names = _column_names(self.program.rules)
         for name, first in self.first.items():
             if name not in found:
                 columns = []
@@ -245,23 +278,36 @@ class _Inference:
                                Note(f"{where} declared {column.type}", column.span))
 
 
-def _column_names(atoms_of_rules: list[list[Atom]]) -> dict[tuple[str, int], tuple[str, ...]]:
+def _kind_of(value: Any) -> int:
+    """The kind of number that a constant is (without meaning for symbols and lists)."""
+    if isinstance(value, float):
+        return FLOAT
+    small = isinstance(value, int) and in_range(value)
+    return (LITERAL if value >= 0 else NUMBER) if small else UNSIGNED
+
+
+def _column_names(rules: Sequence[Rule]) -> dict[tuple[str, int], tuple[str, ...]]:
     """Names for columns: the variables of the first atom, heads first, that has nothing but different variables.
 
     Where there is none, what the first head has in each place: a variable, or the name of an aggregate.
 
     By relation and arity, since this also runs on programs that use a relation in two ways.
     """
-    every = [found[0] for found in atoms_of_rules]
-    every += [atom for found in atoms_of_rules for atom in found[1:]]
+    every = [rule.head for rule in rules]
+    every += [atom for rule in rules for atom in atoms(rule)[1:]]
     names: dict[tuple[str, int], tuple[str, ...]] = {}
+    others: dict[tuple[str, int], Atom] = {}
     for atom in every:
-        found = [a.name for a in atom.arguments if isinstance(a, Variable) and not a.anonymous]
-        if len(set(found)) == len(atom.arguments):
-            names.setdefault((atom.relation, len(atom.arguments)), tuple(found))
-    for atom in every:
-        arity = len(atom.arguments)
-        names.setdefault((atom.relation, arity), _makeshift_names(atom))
+        which = (atom.relation, len(atom.arguments))
+        if which not in names:
+            found = [a.name for a in atom.arguments if isinstance(a, Variable) and not a.anonymous]
+            if len(set(found)) == len(atom.arguments):
+                names[which] = tuple(found)
+            else:
+                others.setdefault(which, atom)
+    for which, atom in others.items():
+        if which not in names:
+            names[which] = _makeshift_names(atom)
     return names
 
 

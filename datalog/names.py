@@ -6,7 +6,8 @@ is looked up: does it exist, and does it take so many arguments?
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from datalog.aggregates import RESERVED, check_aggregate, signature
@@ -27,9 +28,12 @@ from datalog.ast import (
     replace,
 )
 from datalog.errors import Note, UsageProblem
-from datalog.functions import Function, value_of
+from datalog.functions import Function
 from datalog.pieces import fold_list
 from datalog.report import Report, listed, suggestion
+from datalog.souffle import CONDITIONS, SECTION
+from datalog.souffle import FUNCTIONS as SOUFFLE_FUNCTIONS
+from datalog.values import brief, value_of
 
 __all__ = ["TYPES", "atoms", "check_calls", "check_relations", "resolve_constants", "resolve_types", "rewrite"]
 
@@ -44,27 +48,25 @@ _OTHER_NAMES = {
 # --- walking -------------------------------------------------------------------------------------------------
 
 
-def atoms(node: Any) -> Iterator[Atom]:
+def atoms(rule: Rule) -> list[Atom]:
     """The atoms of a rule, head first, negated ones and those inside aggregates included.
 
     >>> from datalog.parser import parse
     >>> [a.relation for a in atoms(parse("r(n) :- s(n), !t(n), n = count : { u(_) }.").rules[0])]
     ['r', 's', 't', 'u']
     """
-    if isinstance(node, Rule):
-        yield node.head
-        for literal in node.body:
-            yield from atoms(literal)
-        return
-    if isinstance(node, Negation):
-        node = node.atom
-    if isinstance(node, Atom):
-        yield node
-    for expression in expressions(node):
-        if isinstance(expression, Aggregate):
-            for literal in expression.body:
-                if not isinstance(literal, Comparison):  # `expressions` comes to the aggregates in it by itself
-                    yield literal.atom if isinstance(literal, Negation) else literal
+    if rule.flat:
+        return [rule.head, *rule.body]  # type: ignore[list-item]
+    found = [rule.head]
+    for outer in rule.body:
+        if not isinstance(outer, Comparison):
+            found.append(outer.atom if isinstance(outer, Negation) else outer)
+        for expression in expressions(outer):
+            if isinstance(expression, Aggregate):
+                for literal in expression.body:
+                    if not isinstance(literal, Comparison):  # `expressions` comes to the aggregates in it by itself
+                        found.append(literal.atom if isinstance(literal, Negation) else literal)
+    return found
 
 
 def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
@@ -95,6 +97,8 @@ def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(node, Rule):
         head = rewrite(node.head, change)
         body = tuple(rewrite(literal, change) for literal in node.body)
+        if head is node.head and all(new is old for new, old in zip(body, node.body, strict=True)):
+            return node
         return replace(node, head=head, body=body)
     raise TypeError(f"not a node of a rule: {node!r}")
 
@@ -108,17 +112,21 @@ def resolve_constants(program: Program, given: Mapping[str, Any]) -> Program:
     Raises `UsageProblem` for a given constant that no rule and no `.const` knows: that is a slip of the pen.
     """
     values = dict(program.constants)
-    used = {e.name for rule in program.rules for e in expressions(rule) if isinstance(e, Variable)}
+    used = {e.name for rule in program.rules for e in expressions(rule) if isinstance(e, Variable)} if given else set()
     for name, value in given.items():
         if name not in used and name not in values:
             raise UsageProblem(f"no constant `{name}` in {program.source.name}{suggestion(name, {*values, *used})}")
         if program.checked and name not in used and values[name] != value:
             raise UsageProblem(f"the program is checked already: `{name}` can no longer be set to {value!r}")
         try:
-            values[name] = value_of(value, f"the constant `{name}`")
-        except (ValueError, OverflowError):
-            raise UsageProblem(f"the constant `{name}` cannot be {value!r}: it must be a number, a string or a list"
-                               ) from None
+            values[name] = value_of(value, f"the constant `{name}`", longest=sys.maxsize)
+        except OverflowError:
+            raise UsageProblem(f"the constant `{name}` cannot be {brief(value)}: it does not fit in 64 bits") from None
+        except ValueError:
+            raise UsageProblem(
+                f"the constant `{name}` cannot be {brief(value)}: it must be a number, a string of valid Unicode or a "
+                "list"
+            ) from None
 
     def change(node: Any) -> Any:
         if isinstance(node, Variable) and node.name in values:
@@ -129,7 +137,8 @@ def resolve_constants(program: Program, given: Mapping[str, Any]) -> Program:
             return replace(node, function="avg")
         return node
 
-    rules = tuple(rewrite(rule, change) for rule in program.rules)
+    # in a flat rule there is nothing but the names of constants to replace
+    rules = tuple([rule if not values and rule.flat else rewrite(rule, change) for rule in program.rules])
     return replace(program, rules=rules, constants=values)
 
 
@@ -187,7 +196,8 @@ def check_relations(program: Program, functions: Mapping[str, Function], report:
     """Whether every relation exists and is used with one arity; whether its qualifiers suit it."""
     heads = {rule.head.relation for rule in program.rules}
     declared = {name for name, relation in program.relations.items() if relation.declared}
-    used = {atom.relation for rule in program.rules for atom in atoms(rule)}
+    every = [atom for rule in program.rules for atom in atoms(rule)]
+    used = {atom.relation for atom in every}
     directed = {directive.relation for directive in program.directives}
     # Without declarations a relation that only bodies mention is a base relation that updates will fill.
     known = declared | heads | directed | (set() if declared else used)
@@ -203,19 +213,25 @@ def check_relations(program: Program, functions: Mapping[str, Function], report:
         name: (relation.arity, relation.span, "it is declared here")
         for name, relation in program.relations.items() if relation.declared
     }
-    for rule in program.rules:
-        for atom in atoms(rule):
-            name, count = atom.relation, len(atom.arguments)
-            if name in functions and name not in declared | heads | directed:
-                report.add(f"`{name}` is a function, not a relation: compare its result with something", atom.span)
-            elif name not in known:
-                report.add(f"unknown relation `{name}`{suggestion(name, known)}", atom.span,
-                           Note(f"no .decl, rule, fact or directive mentions `{name}`"))
+    sound: set[tuple[str, int]] = set()
+    for atom in every:
+        name, count = atom.relation, len(atom.arguments)
+        if (name, count) in sound:
+            continue
+        if name in functions and name not in declared | heads | directed:
+            report.add(f"`{name}` is a function, not a relation: compare its result with something", atom.span)
+        elif name not in known and name in CONDITIONS and count == 2:
+            report.add(CONDITIONS[name], atom.span, Note(SECTION))
+        elif name not in known:
+            report.add(f"unknown relation `{name}`{suggestion(name, known)}", atom.span,
+                       Note(f"no .decl, rule, fact or directive mentions `{name}`"))
+        else:
+            arity, span, what = arities.setdefault(name, (count, atom.span, "it is used like this here"))
+            if arity != count:
+                report.add(f"`{name}` has {_columns(arity)}, but {count} {'is' if count == 1 else 'are'} given",
+                           atom.span, Note(what, span))
             else:
-                arity, span, what = arities.setdefault(name, (count, atom.span, "it is used like this here"))
-                if arity != count:
-                    report.add(f"`{name}` has {_columns(arity)}, but {count} {'is' if count == 1 else 'are'} given",
-                               atom.span, Note(what, span))
+                sound.add((name, count))
     _check_qualifiers(program, report)
 
 
@@ -245,6 +261,8 @@ def check_calls(
 ) -> None:
     """Whether every function and aggregate exists, takes so many arguments, and may stand where it does."""
     for rule in program.rules:
+        if rule.flat:
+            continue
         for node in (*expressions(rule), *rule.aggregates):
             if isinstance(node, Call):
                 _check_call(node, functions, aggregates, report)
@@ -264,6 +282,8 @@ def _check_call(
         if aggregate is not None:
             in_head, in_body = aggregate.uses
             report.add(f"`{name}` is an aggregate: write {in_body} in a body, {in_head} in a head", call.span)
+        elif name in SOUFFLE_FUNCTIONS:
+            report.add(SOUFFLE_FUNCTIONS[name], call.span, Note(SECTION))
         else:
             known = sorted(f for f in functions if f.isidentifier() and f not in ("neg", "list"))
             report.add(f"unknown function `{name}`{suggestion(name, known)}", call.span,

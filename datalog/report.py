@@ -29,6 +29,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     >>> suggestion("lnk", ["link", "node"])
     ': did you mean `link`?'
     """
+    if len(name) > 100:  # nobody mistypes that, and comparing takes the square of it
+        return ""
     candidates = sorted(known)
     lower = {candidate.lower(): candidate for candidate in reversed(candidates)}
     close = difflib.get_close_matches(name.lower(), lower, 1, 0.6)

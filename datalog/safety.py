@@ -12,6 +12,7 @@ from typing import Any
 from datalog.ast import (
     Aggregate,
     Atom,
+    Call,
     Comparison,
     HeadAggregate,
     Negation,
@@ -33,8 +34,14 @@ def check_safety(program: Program, report: Report) -> None:
     for rule in program.rules:
         if rule.is_fact:
             _check_fact(rule, report)
-        else:
+        elif not rule.flat or not _is_bound(rule):
             _Rule(rule, report).check()
+
+
+def _is_bound(rule: Rule) -> bool:
+    """Whether the atoms of a flat rule give all variables of its head a value."""
+    bound = {a.name for atom in rule.body for a in atom.arguments if type(a) is Variable}  # type: ignore[union-attr]
+    return all([a.name in bound for a in rule.head.arguments if type(a) is Variable])
 
 
 def _check_fact(rule: Rule, report: Report) -> None:
@@ -98,6 +105,8 @@ class _Rule:
 
     def unsafe(self, variable: Variable, where: str) -> None:
         name = variable.name
+        if name in self.cast():
+            return  # the type of Souffle's `as`, which is an error by itself
         if variable.anonymous:
             self.report.add(f"`_` has no value, so it cannot be used {where}", variable.span)
         elif name not in self.reported:
@@ -105,10 +114,14 @@ class _Rule:
             self.report.add(f"unsafe variable `{name}` {where}: nothing gives it a value", variable.span,
                             *self.hints(name))
 
+    def cast(self) -> set[str]:
+        calls = [e for e in expressions(self.rule) if isinstance(e, Call) and e.function == "as"]
+        return {a.name for call in calls for a in call.arguments[1:] if isinstance(a, Variable)}
+
     def hints(self, name: str) -> Iterator[Note]:
         """What was probably meant."""
         rule = self.rule
-        direct = {a.name for atom in list(atoms(rule))[1:] for a in atom.arguments if isinstance(a, Variable)}
+        direct = {a.name for atom in atoms(rule)[1:] for a in atom.arguments if isinstance(a, Variable)}
         if name not in direct:
             for literal in rule.body:
                 if isinstance(literal, Comparison) and literal.op == "=":

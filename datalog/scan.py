@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from datalog.ast import Span
 
-__all__ = ["CLOSED_STRING", "PIECE", "Piece", "blanked", "open_comment", "scan", "span_of", "statement_around"]
+__all__ = [
+    "CLOSED_STRING", "PIECE", "Piece", "blanked", "offset_of", "open_comment", "scan", "span_of", "statement_around",
+]  # fmt: skip
 
 PIECE = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/|/\*.*)|(?P<string>"(?:[^"\\\n]|\\[^\n])*"?)"""
@@ -89,6 +91,18 @@ def blanked(text: str, start: int, end: int) -> str:
     'a   d'
     """
     return text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
+
+
+def offset_of(text: str, line: int, column: int) -> int:
+    """The offset of a place.
+
+    >>> offset_of("ab\\ncd", 2, 1)
+    3
+    """
+    offset = 0
+    for _ in range(line - 1):
+        offset = text.index("\n", offset) + 1
+    return offset + column - 1
 
 
 def span_of(text: str, start: int, end: int) -> Span:

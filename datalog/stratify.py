@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 
 from datalog.ast import Program, Span
-from datalog.dependencies import Dependency, components, dependencies
+from datalog.dependencies import Dependency, components, dependencies, waits
 from datalog.errors import Note, StratificationProblem
 from datalog.indexed import Iteration, iterate
 from datalog.report import Report
@@ -20,6 +20,8 @@ __all__ = ["check_strata", "components"]
 
 def check_strata(program: Program, report: Report) -> None:
     """Report every negation and aggregate that a relation reaches itself through without an index, with the cycle."""
+    if not any(map(waits, program.rules)):
+        return
     found = [d for rule in program.rules if rule.body for d in dependencies(rule)]
     edges: dict[str, list[str]] = {}
     leaving: dict[str, list[Dependency]] = defaultdict(list)

@@ -1,7 +1,7 @@
 """Syntax errors in plain words.
 
-Lark says which token it met and which it could have used. A person is better served by "expected `,` or `)`", by the
-usual suspects (a missing dot, a quote that was never closed, `==`), and by a caret at the place where something
+The reader says which token it met and which it could have used. A person is better served by "expected `,` or `)`",
+by the usual suspects (a missing dot, a quote that was never closed, `==`), and by a caret at the place where something
 is missing rather than where that was noticed.
 """
 
@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
-
-from lark import Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from datalog.aggregates import AGGREGATES
 from datalog.ast import Source
 from datalog.errors import Note, SyntaxProblem
+from datalog.kinds import AGGREGATE_WORDS, COMPARATORS, LITERAL
+from datalog.kinds import OPERATORS as SIGNS
 from datalog.report import listed, suggestion
 from datalog.scan import CLOSED_STRING, PIECE, Piece, open_comment, scan, span_of, statement_around
+from datalog.souffle import FUNCTIONS, OPERATORS, SECTION, end_of, recognise
+from datalog.souffle import QUALIFIERS as SOUFFLE_QUALIFIERS
+from datalog.tokens import Token, Unexpected
 
 __all__ = ["DIRECTIVES", "QUALIFIERS", "Trouble", "explain"]
 
@@ -36,69 +38,58 @@ class Trouble:
 
 # --- what was expected ---------------------------------------------------------------------------------------
 
-_OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "CARET"})
-_COMPARATORS = frozenset({"COMPARATOR", "EQUALS", "LESS", "GREATER"})
-_VALUES = frozenset(
-    {"INTEGER", "FLOAT", "STRING", "IDENT", "ANONYMOUS", "LSQB", "AGGREGATE", "CUSTOM", "MINUS", "LPAR"}
-)
-_STATEMENTS = frozenset({"_DECL", "_CONST", "TYPE", "INPUT", "OUTPUT", "PRINTSIZE", "LIMITSIZE", "$END"})
 _WORDS = {
-    "RPAR": "`)`", "RSQB": "`]`", "RBRACE": "`}`", "LPAR": "`(`", "LSQB": "`[`", "LBRACE": "`{`", "COMMA": "`,`",
-    "SEMICOLON": "`;`", "DOT": "`.`", "_IF": "`:-`", "COLON": "`:`", "SUBTYPE": "`<:`", "EQUALS": "`=`",
-    "LESS": "`<`", "GREATER": "`>`", "IDENT": "a name", "STRING": "a string", "INTEGER": "a number",
-    "FLOAT": "a number", "MINUS": "`-`", "STAR": "`*`", "BANG": "`!`",
-    "KEY": "a qualifier", "TTL": "a qualifier", "BAG": "a qualifier", "PARTITION": "a qualifier",
-}
+    ")": "`)`", "]": "`]`", "}": "`}`", "(": "`(`", "[": "`[`", "{": "`{`", ",": "`,`", ";": "`;`", ".": "`.`",
+    ":-": "`:-`", ":": "`:`", "<:": "`<:`", "=": "`=`", "<": "`<`", ">": "`>`", "name": "a name", "string": "a string",
+    "integer": "a number", "float": "a number", "-": "`-`", "*": "`*`", "!": "`!`", "qualifier": "a qualifier",
+}  # fmt: skip
 
 
-def expectation(accepts: set[str]) -> str:
-    """The terminals of the grammar as a person calls them.
+def expectation(expected: frozenset[str]) -> str:
+    """The kinds of tokens that could stand somewhere, as a person calls them.
 
-    >>> expectation({"COMMA", "RPAR", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "CARET"})
+    >>> expectation(frozenset({",", ")", "+", "-", "*", "/", "%", "^"}))
     '`)`, `,` or an operator'
     """
-    left = set(accepts)
+    left = set(expected)
     words: list[str] = []
     extra: list[str] = []
-    if accepts >= {"INTEGER", "STRING", "LSQB"}:
-        extra.append("a condition" if "BANG" in accepts else "a value")
-        left -= _VALUES | {"BANG"}
-    elif accepts >= {"PLUS", "MINUS"}:
+    if expected >= {"integer", "string", "["}:
+        extra.append("a condition" if "!" in expected else "a value")
+        left -= LITERAL
+    elif expected >= {"+", "-"}:
         extra.append("an operator")
-        left -= _OPERATORS | (_COMPARATORS if "COMPARATOR" in accepts else set())
-    if accepts & {"RPAR", "COMMA"}:
-        left.discard("LPAR")  # true of every name, and never what was meant
-    if accepts & {"_DECL"}:
+        left -= SIGNS | (COMPARATORS if "!=" in expected else set())
+    if expected & {")", ","}:
+        left.discard("(")  # true of every name, and never what was meant
+    if "directive" in expected:
         extra.append("the beginning of a rule or declaration")
-        left -= _STATEMENTS | {"IDENT"}
-    words += [word for name, word in _WORDS.items() if name in left]
+        left.discard("name")
+    words += [word for kind, word in _WORDS.items() if kind in left]
     return listed([*dict.fromkeys(words), *extra], "or")
 
 
-def explain(error: UnexpectedInput, text: str, source: Source) -> Trouble:
+def explain(error: Unexpected, text: str, source: Source) -> Trouble:
     """The error in plain words."""
-    ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
-    position = len(text) if ended else error.pos_in_stream or 0
-    parser: Any = error.interactive_parser
-    accepts = set(parser.accepts()) if parser else set()
-    stack = parser.parser_state.value_stack if parser else []
     pieces = list(scan(text))
-    before = [piece for piece in pieces if piece.end <= position]
-    here = next((piece for piece in pieces if piece.end > position), None)
-    return _Explainer(text, source, accepts, stack, before, here, isinstance(error, UnexpectedCharacters)).explain()
+    before = [piece for piece in pieces if piece.end <= error.offset]
+    here = next((piece for piece in pieces if piece.end > error.offset), None)
+    return _Explainer(text, source, error, before, here).explain()
 
 
 @dataclass(frozen=True, slots=True)
 class _Explainer:
-    """One syntax error: the pieces before it, the piece `here` (None at the end), and what lark would accept."""
+    """One syntax error: the pieces before it, and the piece `here` (None at the end)."""
 
     text: str
     source: Source
-    accepts: set[str]
-    stack: list[object]
+    error: Unexpected
     before: list[Piece]
     here: Piece | None
-    unreadable: bool
+
+    @property
+    def expected(self) -> frozenset[str]:
+        return self.error.expected
 
     def trouble(self, message: str, start: int, end: int, *hints: str, resume: int | None = None) -> Trouble:
         problem = SyntaxProblem(message, span_of(self.text, start, end), self.source, [Note(hint) for hint in hints])
@@ -107,48 +98,66 @@ class _Explainer:
 
     def explain(self) -> Trouble:
         here = self.here
-        for special in (self.custom, self.unclosed, self.qualifier, self.directive, self.suspects, self.aggregate):
+        for special in (self.souffle, self.custom, self.unclosed, self.qualifier, self.directive, self.suspects,
+                        self.aggregate):
             found = special()
             if found is not None:
                 return found
         if here is None:
             return self.at_end()
-        if here.first and "DOT" in self.accepts and self.before:
+        if here.first and "." in self.expected and self.before:
             return self.no_dot(here)
-        return self.trouble(f"expected {expectation(self.accepts)}, not `{here.text}`", here.start, here.end)
+        return self.trouble(f"expected {expectation(self.expected)}, not `{here.text}`", here.start, here.end)
 
     def no_dot(self, here: Piece) -> Trouble:
         """What is here begins a statement, but the one before it has no dot."""
         end = self.before[-1].end
-        wanted = "`.` or `:-`" if "_IF" in self.accepts else "`.`"
+        wanted = "`.` or `:-`" if ":-" in self.expected else "`.`"
         return self.trouble(f"expected {wanted} after this", end - 1, end,
                             f"`{here.text}` on the next line begins another statement", resume=here.start)
 
     def at_end(self) -> Trouble:
         end = self.before[-1].end if self.before else 0
-        if "DOT" in self.accepts:
+        if "." in self.expected:
             return self.trouble("expected `.` after this: the program ends in the middle of a rule", end - 1, end)
-        return self.trouble(f"the program ends too early: expected {expectation(self.accepts)}", max(end - 1, 0), end)
+        return self.trouble(f"the program ends too early: expected {expectation(self.expected)}", max(end - 1, 0), end)
 
     # --- usual suspects ---
 
+    def souffle(self) -> Trouble | None:
+        """What Souffle would have understood."""
+        found = recognise(self.text, self.before, self.here, self.expected) if self.here is not None else None
+        if found is None:
+            return None
+        message, start, end = found
+        first = statement_around(self.text, start)[0]
+        resume = None
+        if self.text[start] == "#":
+            resume = self.text.find("\n", start) if "\n" in self.text[start:] else len(self.text)
+        elif re.match(r"\.(?:comp|type)\b", self.text[first : first + 9]):
+            resume = end_of(self.text, first)
+        return self.trouble(message, start, end, SECTION, resume=resume)
+
     def custom(self) -> Trouble | None:
         """`r(x y)` was read as the beginning of an aggregate `x y : {...}`; the mistake is the missing comma."""
-        names = [value for value in self.stack if isinstance(value, Token) and value.type == "CUSTOM"]
+        names = [token for token in self.error.aggregates if token[1] not in AGGREGATE_WORDS]
         if not names:
             return None
-        name = names[-1]
+        name, start, end = _place(names[-1])
         known = [*self.before, *([self.here] if self.here else [])]
-        after = next((piece for piece in known if piece.start >= (name.end_pos or 0)), None)
+        after = next((piece for piece in known if piece.start >= end), None)
         if after is None:
             return None
         if name == "not":
-            return self.trouble("negation is written `!`, not `not`", name.start_pos or 0, name.end_pos or 0)
+            return self.trouble("negation is written `!`, not `not`", start, end)
         if after.text in ("and", "or"):
             sign = "," if after.text == "and" else ";"
             return self.trouble(f"`{after.text}` is written `{sign}`", after.start, after.end)
-        if str(name) in AGGREGATES and self.here is not None:
-            return self.trouble(f"expected {expectation(self.accepts)}, not `{self.here.text}`", self.here.start,
+        if name in OPERATORS or after.text in OPERATORS:
+            place = (start, end) if name in OPERATORS else (after.start, after.end)
+            return self.trouble(FUNCTIONS[OPERATORS[0]], *place, SECTION)
+        if name in AGGREGATES and self.here is not None:
+            return self.trouble(f"expected {expectation(self.expected)}, not `{self.here.text}`", self.here.start,
                                 self.here.end, f"`{name}` is an aggregate, used as {AGGREGATES[name].uses[1]}")
         return self.trouble(f"expected `,`, an operator or a closing bracket after `{name}`, not `{after.text}`",
                             after.start, after.end)
@@ -169,11 +178,11 @@ class _Explainer:
         if here is None or here.kind != "directive":
             return None
         name = here.text[1:]
-        if name in DIRECTIVES and here.first and "DOT" in self.accepts:
+        if name in (*DIRECTIVES, "pragma") and here.first and "." in self.expected:
             return self.no_dot(here)
-        if name in DIRECTIVES:
+        if name in (*DIRECTIVES, "pragma"):
             end = self.before[-1].end if self.before else here.start
-            return self.trouble(f"expected {expectation(self.accepts)} before `{here.text}`", max(end - 1, 0), end,
+            return self.trouble(f"expected {expectation(self.expected)} before `{here.text}`", max(end - 1, 0), end,
                                 resume=here.start)
         known = listed([f".{word}" for word in DIRECTIVES])
         near = suggestion(name, DIRECTIVES).replace("`", "`.", 1)
@@ -196,20 +205,20 @@ class _Explainer:
         if here.text in ("&&", "||", "&", "|", "and", "or"):
             sign = "," if here.text[0] in "&a" else ";"
             return self.trouble(f"`{here.text}` is written `{sign}`", here.start, here.end)
-        if here.text in ("<-", ":=", "->", "-") and pair[:1] == "<" and "_IF" in self.accepts:
+        if here.text in ("<-", ":=", "->", "-") and pair[:1] == "<" and ":-" in self.expected:
             return self.trouble("a rule is written `head :- body.`", here.start - 1, here.end)
-        if here.text in ("<-", ":=", "->", ":", "=") and "_IF" in self.accepts:
+        if here.text in ("<-", ":=", "->", ":", "=") and ":-" in self.expected:
             return self.trouble("a rule is written `head :- body.`", here.start, here.end)
         first, _ = statement_around(self.text, here.start)
-        if self.accepts <= {"RPAR", "COMMA"} and re.match(r"\.(input|output|printsize)", self.text[first:]):
-            return self.trouble(f"expected {expectation(self.accepts)}, not `{here.text}`", here.start, here.end,
+        if self.expected <= {")", ","} and re.match(r"\.(input|output|printsize)", self.text[first:]):
+            return self.trouble(f"expected {expectation(self.expected)}, not `{here.text}`", here.start, here.end,
                                 'a value that is not a plain word stands in quotes: filename="a.csv"')
-        if here.kind == "word" and here.text[0].isdigit() and self.unreadable:
+        if here.kind == "word" and here.text[0].isdigit() and self.error.kind == "unreadable":
             return self.trouble(f"`{here.text}` is neither a number nor a name", here.start, here.end)
-        if "GREATER" in self.accepts and "COMPARATOR" not in self.accepts:
-            return self.trouble(f"expected {expectation(self.accepts)}, not `{here.text}`", here.start, here.end,
+        if ">" in self.expected and "!=" not in self.expected:
+            return self.trouble(f"expected {expectation(self.expected)}, not `{here.text}`", here.start, here.end,
                                 "`f<...>` in a head is an aggregate; comparisons belong in the body")
-        if here.text in ("<", "<=", ">", ">=", "=", "!=") and self.accepts >= {"PLUS", "RPAR"}:
+        if here.text in ("<", "<=", ">", ">=", "=", "!=") and self.expected >= {"+", ")"}:
             return self.trouble("a comparison is not a value and cannot be an argument", here.start, here.end)
         if self.before and self.before[-1].text == "!" and here.text == "(":
             return self.trouble("only a single atom can be negated, not a group", here.start, here.end,
@@ -220,22 +229,21 @@ class _Explainer:
 
     def aggregate(self) -> Trouble | None:
         """An aggregate's name where it cannot stand: as a variable, or `min<x>` in a body."""
-        last = self.stack[-1] if self.stack else None
         if self.here is not None and self.here.text == ":" and self.before and self.before[-1].text in AGGREGATES:
             before = self.before[-1]
             return self.trouble(f"{before.text} needs something to aggregate: {AGGREGATES[before.text].uses[1]}",
                                 before.start, self.here.end)
-        names = [value for value in self.stack if isinstance(value, Token) and value.type == "AGGREGATE"]
+        names = [token for token in self.error.aggregates if token[1] in AGGREGATE_WORDS]
         if not names or self.here is None:
             return None
-        name = names[-1]
-        start, end = name.start_pos or 0, name.end_pos or 0
-        if last is name and self.here.text == "<":
+        name, start, end = _place(names[-1])
+        last = self.error.previous is names[-1]
+        if last and self.here.text == "<":
             return self.trouble(f"`{name}<...>` can only stand in a head", start, end,
                                 f"in a body write v = {name} x : {{ ... }}")
-        if last is name and (self.here.kind == "mark" and self.here.text not in ("(", "[", "{")):
+        if last and (self.here.kind == "mark" and self.here.text not in ("(", "[", "{")):
             return self.trouble(f"`{name}` is the name of an aggregate and cannot be a variable", start, end)
-        if "COLON" in self.accepts and self.text[end:].lstrip().startswith("("):
+        if ":" in self.expected and self.text[end:].lstrip().startswith("("):
             use = f"{name} x : {{ ... }}" if name not in ("min", "max") else f"{name}(a, b), or {name} x : {{ ... }}"
             return self.trouble(f"`{name}` is an aggregate: it is used as {use}", start, end)
         return None
@@ -249,5 +257,13 @@ class _Explainer:
         if match is None or match[1] in QUALIFIERS:
             return None
         start = line + match.start(1)
+        if match[1] in SOUFFLE_QUALIFIERS:
+            return self.trouble(SOUFFLE_QUALIFIERS[match[1]], start, line + match.end(1), SECTION, resume=position)
         return self.trouble(f"unknown qualifier `{match[1]}`{suggestion(match[1], QUALIFIERS)}", start,
                             line + match.end(1), f"a declaration can have {listed(QUALIFIERS)}", resume=position)
+
+
+def _place(token: Token) -> tuple[str, int, int]:
+    """The text of a token, and where it begins and ends."""
+    _, text, _, _, offset = token
+    return text, offset, offset + len(text)

@@ -15,7 +15,7 @@ from topologies.facts import facts, labelled
 from topologies.flat import EdgeMethod, flat_random
 from topologies.formats import FormatProblem, read, write
 from topologies.latency import jitter
-from topologies.links import links, pairs
+from topologies.links import links, network_of, pairs
 from topologies.networks import DENSITIES, NETWORKS, network
 from topologies.order_book import order_book
 from topologies.presets import PRESETS, ts20, ts100, ts600, ts1000
@@ -48,6 +48,7 @@ __all__ = [
     "labelled",
     "links",
     "network",
+    "network_of",
     "order_book",
     "pairs",
     "read",

@@ -1,12 +1,13 @@
-"""From a graph to the facts of a `link` relation."""
+"""From a graph to the facts of a `link` relation, and back."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import networkx as nx
 
-__all__ = ["links", "pairs"]
+__all__ = ["links", "network_of", "pairs"]
 
 
 def pairs(graph: nx.Graph) -> list[tuple[Any, Any]]:
@@ -38,6 +39,29 @@ def links(graph: nx.Graph, cost: str = "latency") -> list[tuple[Any, Any, Any]]:
             raise ValueError(f"the edge from {source!r} to {target!r} has no attribute {cost!r}; it has: {known}")
         rows.append((source, target, data[cost]))
     return rows
+
+
+def network_of(rows: Iterable[Sequence[Any]]) -> nx.Graph:
+    """The network that facts of a `link` relation describe; the third column, if there is one, is the latency.
+
+    It is undirected if every link has its opposite with the same latency. Of several facts about one link the one with
+    the least latency counts; loops are left out.
+
+    >>> list(network_of([("a", "b"), ("b", "a")]).edges(data=True))
+    [('a', 'b', {'latency': 1})]
+    >>> network_of([("a", "b", 3), ("b", "a", 4)]).is_directed()
+    True
+    """
+    arcs: dict[tuple[Any, Any], Any] = {}
+    for row in rows:
+        source, target, latency = row if len(row) > 2 else (*row, 1)
+        if source != target and latency <= arcs.get((source, target), latency):
+            arcs[source, target] = latency
+    both = all(arcs.get((b, a)) == latency for (a, b), latency in arcs.items())
+    graph = nx.Graph() if both else nx.DiGraph()
+    for (a, b), latency in sorted(arcs.items()):
+        graph.add_edge(a, b, latency=latency)
+    return graph
 
 
 def _arcs(graph: nx.Graph) -> list[tuple[Any, Any, dict[str, Any]]]:

@@ -30,7 +30,7 @@ def network(
     name_or_path: str | os.PathLike[str], *, density: str | None = None, nodes: int | None = None, seed: Seed = 0
 ) -> nx.Graph:
     """A network by name ("ts20", "ts100", "ts600", "ts1000", "transit-stub", "dense", "sparse", "sensor-grid"), or the
-    one in a file (`.graphml`, `.gb`, `.alt`).
+    one in a file (`.graphml`, `.gb`, `.alt`, or a table of links, `.csv` or `.tsv`).
 
     `density` ("dense": four links a node, "sparse": two) adds or takes away links of a transit-stub network. `nodes`
     is for the last four names; their default is 100.
@@ -42,7 +42,7 @@ def network(
     Traceback (most recent call last):
         ...
     ValueError: unknown network 'ts99': choose ts20, ts100, ts600, ts1000, transit-stub, dense, sparse, sensor-grid \
-or a file that ends in .alt, .gb, .graphml
+or a file that ends in .alt, .csv, .gb, .graphml, .tsv
     """
     name = os.fspath(name_or_path)
     if density is not None and density not in DENSITIES:

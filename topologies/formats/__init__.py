@@ -1,4 +1,4 @@
-"""Networks in files: GT-ITM's own two forms, `.gb` and `.alt`, and GraphML."""
+"""Networks in files: GT-ITM's own two forms, `.gb` and `.alt`, GraphML, and tables of links."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import networkx as nx
 from topologies.formats.alt import format_alt, parse_alt
 from topologies.formats.gb import format_gb, parse_gb
 from topologies.formats.graphml import parse_graphml
+from topologies.formats.link_table import parse_link_table
 from topologies.formats.problems import FormatProblem
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "parse_alt",
     "parse_gb",
     "parse_graphml",
+    "parse_link_table",
     "read",
     "write",
 ]
@@ -34,7 +36,13 @@ def _text(parse: Callable[[str, str], nx.Graph]) -> Callable[[bytes, str], nx.Gr
 
 
 READERS: Mapping[str, Callable[[bytes, str], nx.Graph]] = MappingProxyType(
-    {".alt": _text(parse_alt), ".gb": _text(parse_gb), ".graphml": parse_graphml}
+    {
+        ".alt": _text(parse_alt),
+        ".gb": _text(parse_gb),
+        ".graphml": parse_graphml,
+        ".csv": parse_link_table,
+        ".tsv": parse_link_table,
+    }
 )
 """What reads a file, by the end of its name."""
 
@@ -43,14 +51,14 @@ WRITERS: Mapping[str, Callable[[nx.Graph], str]] = MappingProxyType({".alt": for
 
 
 def read(path: str | os.PathLike[str]) -> nx.Graph:
-    """The network in a file whose name ends in `.gb`, `.alt` or `.graphml`.
+    """The network in a file whose name ends in `.gb`, `.alt`, `.graphml`, `.csv` or `.tsv`.
 
     A damaged file raises `FormatProblem`, which says where and what.
 
     >>> read("map.xls")
     Traceback (most recent call last):
         ...
-    ValueError: cannot read 'map.xls': the name of a network file ends in .alt, .gb or .graphml
+    ValueError: cannot read 'map.xls': the name of a network file ends in .alt, .csv, .gb, .graphml or .tsv
     >>> read("no-such-map.gb")
     Traceback (most recent call last):
         ...
@@ -59,7 +67,8 @@ def read(path: str | os.PathLike[str]) -> nx.Graph:
     name = os.fspath(path)
     reader = READERS.get(Path(name).suffix.lower())
     if reader is None:
-        raise ValueError(f"cannot read {name!r}: the name of a network file ends in .alt, .gb or .graphml")
+        *most, last = sorted(READERS)
+        raise ValueError(f"cannot read {name!r}: the name of a network file ends in {', '.join(most)} or {last}")
     try:
         data = Path(name).read_bytes()
     except FileNotFoundError:

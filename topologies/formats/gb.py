@@ -162,6 +162,9 @@ def parse_gb(text: str, name: str = "<gb>") -> nx.Graph:
     actual = checksum(reader.lines[first : reader.row])
     if 0 <= int(found[1]) != actual:
         raise reader.problem(f"the checksum is {actual}, not {found[1]}: the file was changed or damaged")
+    for row in range(reader.row + 1, len(reader.lines)):
+        if reader.lines[row]:
+            raise reader.problem(f"nothing may follow the checksum, found '{reader.lines[row]}'", row)
     return build([_vertex(fields, types) for _, fields in vertices[: int(nodes)]],
                  _arcs(reader, vertices[: int(nodes)], arcs, types), str(identity))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import math
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 from xml.etree.ElementTree import ParseError
+from xml.parsers.expat import ExpatError, ParserCreate
 
 import networkx as nx
 
@@ -19,6 +21,8 @@ ATTRIBUTES = ("latency", "weight", "LinkLabel")
 
 KM_PER_MS = 200
 """How far light gets in a glass fibre in a millisecond, about: two thirds of its speed in empty space."""
+
+_NEEDED = {"node": ("id",), "edge": ("source", "target")}
 
 
 def parse_graphml(data: bytes, name: str = "<graphml>") -> nx.Graph:
@@ -82,7 +86,23 @@ def kilometres(one: tuple[float, float], other: tuple[float, float]) -> float:
     return 2 * 6371 * math.asin(min(1.0, math.sqrt(chord)))
 
 
+def _check_ends(data: bytes, name: str) -> None:
+    """Refuse a node without an id and an edge without an end, of which networkx makes a node called None."""
+    parser = ParserCreate(namespace_separator=" ")
+
+    def check(element: str, attributes: dict[str, str]) -> None:
+        kind = element.rpartition(" ")[2]
+        for attribute in _NEEDED.get(kind, ()):
+            if not attributes.get(attribute):
+                raise FormatProblem(name, parser.CurrentLineNumber, f"this {kind} has no {attribute}")
+
+    parser.StartElementHandler = check
+    with suppress(ExpatError):  # what is no XML is said by who reads it
+        parser.Parse(data, True)
+
+
 def _read(data: bytes, name: str) -> nx.Graph:
+    _check_ends(data, name)
     try:
         return nx.read_graphml(io.BytesIO(data))
     except ParseError as error:
