@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from operators.columns import Bulk
 from operators.delta import Copies, Delta, Loaded
-from operators.facts import Facts
+from operators.facts import Facts, Note
 from operators.kernels import key_of
 
 __all__ = ["BaseTable"]
 
 Tuple = tuple[Any, ...]
 
+_NOTHING: tuple[list[Tuple], list[Tuple], Note | None] = ([], [], None)
+
 
 class BaseTable:
     """Facts under insertion, deletion, keyed update and expiry, one transaction at a time.
 
-    `rows` maps a fact to its multiplicity (1 unless the relation is a bag). `_came` and `_went` are the net change of
-    the transaction so far, as multiplicities of facts that are in one of them at most: that is also the way back.
-    Expiry times are kept in a heap that may hold outdated entries; `_expires` has the current time of a fact.
+    `rows` maps a fact to its multiplicity (1 unless the relation is a bag). Expiry times are kept in a heap that may
+    hold outdated entries; `_expires` has the current time of a fact.
 
+    The way back is noted before anything changes, as what was there: `_before` and `_expiry_before` have what the last
+    commit knew of every fact that the transaction touches. So `rollback` may be called whatever was raised wherever,
+    also in the middle of itself: at worst it does something again. The net change is how the facts differ from that.
     Batches are remembered as lists as long as that is enough (`_listed`), and fact by fact after that (`_itemise`):
 
-    - of a transaction that did nothing but fill the empty table, `_bulk` are the rows;
-    - of one in which batches come to a set and then go from it, `_in` and `_out` are the facts, none of them in both;
-    - of one in which batches do nothing but come to a bag, or nothing but go, `_in` and `_out` are the copies, one by
-      one.
+    - of a transaction that began with filling the empty table (`_filled`), all that is there is new. `_bulk` are the
+      rows, while nothing else has happened;
+    - of one in which batches come to a set and then go from it, `_lists` has the facts, none of them in both lists;
+    - of one in which batches do nothing but come to a bag, or nothing but go, it has the copies, one by one. In either
+      case, while a batch is on its way, also the note that leads back to before it.
 
     A bag takes whatever comes, so what fills an empty one (`_load`) need not be counted before somebody looks or
     changes it. It is when it is committed, unless all rules made do with its columns: whoever goes through a million
@@ -56,15 +61,14 @@ class BaseTable:
         self._key = key_of(key) if key else None
         self._plain = not key and ttl is None and not bag  # a fact is there or not, and that is all
         self._load: Copies | None = None
-        self._in: list[Tuple] = []
-        self._out: list[Tuple] = []
         self._by_key: dict[Any, Tuple] = {}
         self._expires: dict[Tuple, float] = {}
         self._heap: list[tuple[float, int, Tuple]] = []
         self._entries = 0
-        self._came: dict[Tuple, int] = {}
-        self._went: dict[Tuple, int] = {}
+        self._before: dict[Tuple, int] = {}
+        self._lists = _NOTHING
         self._bulk: list[Tuple] | None = None
+        self._filled = False
         self._listed = False
         self._expiry_before: dict[Tuple, float | None] = {}
         self._ignored_before = (0, 0)
@@ -73,12 +77,21 @@ class BaseTable:
     def rows(self) -> Facts:
         """The facts with their multiplicities."""
         if self._load is not None:
-            self._count(self._load)
+            rows = Facts()
+            rows.count_in(self._load.came)
+            self._rows = rows
+            self._load = None
         return self._rows
 
-    def _count(self, load: Copies) -> None:
-        self._load = None
-        self._rows.count_in(load.came)
+    def with_key(self, values: Mapping[int, Any]) -> Tuple | None:
+        """The fact with a key, which is told by column; other columns may be there too. O(1)
+
+        >>> table = BaseTable(key=(1,)); table.insert(("a", 1), 0.0); table.insert(("b", 2), 0.0)
+        >>> table.with_key({1: 2}), table.with_key({1: 3})
+        (('b', 2), None)
+        """
+        assert self._key is not None
+        return self._by_key.get(self._key(tuple([values.get(i) for i in range(max(values) + 1)])))
 
     def insert(self, t: Tuple, now: float) -> None:
         """Insert a fact; with a key, in place of the fact that has it. A present fact is only refreshed."""
@@ -87,11 +100,8 @@ class BaseTable:
             if t in rows:
                 self.ignored_inserts += 1
                 return
+            self._before.setdefault(t, 0)
             rows[t] = 1
-            if self._went and t in self._went:
-                del self._went[t]
-            else:
-                self._came[t] = 1
             return
         if self._key is not None:
             old = self._by_key.get(self._key(t))
@@ -118,33 +128,31 @@ class BaseTable:
         if self._key is not None or self.ttl is not None:
             for t in rows:
                 self.insert(t, now)
-        elif self.bag:
-            self._add_copies(rows)
-        elif not self._rows and not self._went and not self._listed:
-            self._bulk, self._listed = rows, True
-            self.ignored_inserts += len(rows) - len(self._rows.let_in(rows))
+            return
+        if not (self._listed or self._before or self._rows or self._load is not None):
+            self._fill(rows)
+            return
+        known = self.rows
+        came, went, _ = self._lists
+        note = self._way_back(rows, listing=not went)
+        if self.bag:
+            known.count_in(rows, note)
+            new = rows
         else:
-            if self._bulk is not None or self._out:
-                self._itemise()
-            came = self._rows.let_in(rows)
-            self.ignored_inserts += len(rows) - len(came)
-            if self._came or self._went:
-                self._note(dict.fromkeys(came, 1), 1)
-            else:  # what is there cannot come again
-                self._in, self._listed = self._in + came if self._in else came, True
+            new = known.let_in(rows, note)
+            self.ignored_inserts += len(rows) - len(new)
+        if note is not None:  # in a set, what is there cannot come again
+            self._lists = (came + new if came else new, went, None)
 
-    def _add_copies(self, rows: list[Tuple]) -> None:
-        """The same for a bag: whatever comes is one copy more."""
-        if self._came or self._went or self._out:
-            self._itemise()
-            self.rows.count_in(rows)
-            self._note(Counter(rows), 1)
-        elif self._rows or self._load is not None:
-            self._in, self._listed = self._in + rows if self._in else rows, True
-            self.rows.count_in(rows)
-        elif rows:
-            self._in, self._listed = rows, True
-            self._load = Copies(rows, [], rows.columns if isinstance(rows, Bulk) else None)
+    def _fill(self, rows: list[Tuple]) -> None:
+        """Insert many facts where there were none at the last commit, and none came since."""
+        if rows:
+            self._filled = self._listed = True
+            self._bulk = rows
+            if self.bag:
+                self._load = Copies(rows, [], rows.columns if isinstance(rows, Bulk) else None)
+            else:
+                self.ignored_inserts += len(rows) - len(self._rows.let_in(rows))
 
     def delete_all(self, rows: list[Tuple]) -> None:
         """Delete many facts, as `delete` would one by one.
@@ -161,75 +169,94 @@ class BaseTable:
                 self.delete(t)
             return
         known = self.rows
-        if self._bulk is not None or (self.bag and self._in):
-            self._itemise()
-        out, recalled = known.take_out(rows, [] if self.bag else self._in)
+        came, went, _ = self._lists
+        note = self._way_back(rows, listing=not (self.bag and came))
+        out, recalled = known.take_out(rows, [] if self.bag or note is None else came, note)
         self.ignored_deletes += len(rows) - len(out)
-        if self._came or self._went:
-            self._note(Counter(out), -1)
+        if note is None:
             return
         if recalled:  # what came and goes is no change
             nothing = set(recalled)
-            self._in, out = [t for t in self._in if t not in nothing], [t for t in out if t not in nothing]
-        self._out, self._listed = self._out + out if self._out else out, True
+            came, out = [t for t in came if t not in nothing], [t for t in out if t not in nothing]
+        self._lists = (came, went + out if went else out, None)
+
+    def _way_back(self, rows: list[Tuple], listing: bool) -> Note | None:
+        """Note how to go back from a batch. Where it may be listed, the note says so until the batch is."""
+        if self._filled:
+            self._bulk = None
+            return None
+        if listing and not self._before:
+            note = self._rows.note()
+            self._lists = (*self._lists[:2], note)
+            self._listed = True
+            return note
+        self._itemise()
+        before, count = self._before, self._rows.get
+        for t in rows:
+            if t not in before:
+                before[t] = count(t, 0)
+        return None
 
     def delete(self, t: Tuple) -> None:
         """Delete a fact (one copy of it, of a bag). Deleting an absent fact changes nothing."""
-        rows = self.rows
+        rows = self._rows if self._load is None else self.rows
         count = rows.get(t, 0)
         if not count:
             self.ignored_deletes += 1
         elif self._plain and not self._listed:
+            self._before.setdefault(t, 1)
             del rows[t]
-            if self._came and t in self._came:
-                del self._came[t]
-            else:
-                self._went[t] = 1
         else:
             self._set(t, count - 1)
 
     def expire(self, now: float) -> None:
         """The clock says `now`: facts whose time has come leave. O(log n) each."""
-        while self._heap and self._heap[0][0] <= now:
-            when, _, t = heapq.heappop(self._heap)
+        heap = self._heap
+        while heap and heap[0][0] <= now:
+            when, _, t = heap[0]
             if self._expires.get(t) == when:
                 self._set(t, 0)
+            heapq.heappop(heap)  # not before it is noted that the fact had this time
 
     def _set(self, t: Tuple, count: int) -> None:
-        self._itemise()
-        if change := count - self.rows.get(t, 0):
-            self._note({t: change}, 1)
+        """Let a fact be there so many times."""
+        if self._filled:
+            self._bulk = None
+        else:
+            self._itemise()
+            self._before.setdefault(t, self.rows.get(t, 0))
+        if not count and t in self._expires:
+            self._expiry_before.setdefault(t, self._expires[t])
+            del self._expires[t]
+        self._put(t, count)
+
+    def _put(self, t: Tuple, count: int) -> None:
+        rows = self.rows
         if count:
-            self.rows[t] = count
+            rows[t] = count
             if self._key is not None:
                 self._by_key[self._key(t)] = t
-        elif t in self.rows:
-            del self.rows[t]
-            if self._key is not None and self._by_key.get(self._key(t)) == t:
-                del self._by_key[self._key(t)]
-            if t in self._expires:
-                self._expiry_before.setdefault(t, self._expires[t])
-                del self._expires[t]
+            return
+        if t in rows:
+            del rows[t]
+        if self._key is not None and self._by_key.get(self._key(t)) == t:
+            del self._by_key[self._key(t)]
 
     def _itemise(self) -> None:
         """More happens than that the table is filled, or that batches come or go: remember it fact by fact."""
         if not self._listed:
             return
-        if self._bulk is not None:
-            self._came = dict(self._rows.items())
+        came, went, _ = self._lists
+        if self.bag:
+            count = self.rows.get
+            before = {t: count(t, 0) - n for t, n in Counter(came).items()}
+            before.update({t: count(t, 0) + n for t, n in Counter(went).items()})
         else:
-            self._came, self._went = Counter(self._in), Counter(self._out)
-        self._in, self._out, self._bulk, self._listed = [], [], None, False
-
-    def _note(self, changes: Mapping[Tuple, int], sign: int) -> None:
-        """Add changes of multiplicities to what the transaction has done."""
-        came, went = self._came, self._went
-        for t, change in changes.items():
-            change = came.pop(t, 0) - went.pop(t, 0) + sign * change
-            if change > 0:
-                came[t] = change
-            elif change:
-                went[t] = -change
+            before = dict.fromkeys(came, 0)
+            before.update(dict.fromkeys(went, 1))
+        self._before = before
+        self._listed = False  # from here on that counts, and not the lists
+        self._lists = _NOTHING
 
     def _expire_at(self, t: Tuple, when: float) -> None:
         self._expiry_before.setdefault(t, self._expires.get(t))
@@ -241,94 +268,132 @@ class BaseTable:
         heapq.heappush(self._heap, (when, self._entries, t))
         if len(self._heap) > 64 and len(self._heap) > 4 * len(self._expires):
             # refreshed facts leave outdated entries behind
-            self._heap = [(w, i, u) for w, i, u in self._heap if self._expires.get(u) == w]
-            heapq.heapify(self._heap)
+            heap = [(w, i, u) for w, i, u in self._heap if self._expires.get(u) == w]
+            heapq.heapify(heap)
+            self._heap = heap
 
     def net(self) -> list[tuple[Tuple, int]]:
         """What the transaction changed so far, as (fact, change of its multiplicity)."""
-        if self._bulk is not None:
-            return list(self._rows.items())
-        if self._in or self._out:
+        if self._filled:
+            return list(self.rows.items())
+        if self._listed:
             return self.delta().items()
-        return [*self._came.items(), *((t, -count) for t, count in self._went.items())]
+        count = self.rows.get
+        return [(t, change) for t, n in self._before.items() if (change := count(t, 0) - n)]
 
     def delta(self) -> Delta:
         """The same as a change of a relation."""
-        if self._bulk is not None:
-            columns = self._bulk.columns if isinstance(self._bulk, Bulk) else None
-            if columns is not None and len(self._bulk) != len(self._rows):
+        if self._listed:
+            return self._listed_delta()
+        if self.bag:
+            return Delta.weighted(self.net())
+        came: list[Tuple] = []
+        went: list[Tuple] = []
+        rows = self._rows
+        for t, n in self._before.items():
+            if t in rows:
+                if not n:
+                    came.append(t)
+            elif n:
+                went.append(t)
+        return Delta(came, went)
+
+    def _listed_delta(self) -> Delta:
+        if self._load is not None:
+            return self._load
+        if self._filled:
+            columns = self._bulk.columns if isinstance(self._bulk, Bulk) and not self.bag else None
+            if columns is not None and self._bulk is not None and len(self._bulk) != len(self._rows):
                 columns = columns.distinct()
             return Loaded(self._rows, self.bag, columns)
-        if self._in or self._out:
-            if not self.bag:
-                return Delta(self._in, self._out)
-            return Copies(self._in, self._out) if self._load is None else self._load
-        return Delta(list(self._came), list(self._went), self.net() if self.bag else None)
+        came, went, _ = self._lists
+        return Copies(came, went) if self.bag else Delta(came, went)
 
     def export(self) -> Iterator[tuple[Tuple, int, float | None]]:
         """The facts with their multiplicities and the times at which they expire, for `restore`."""
         for t, count in self.rows.items():
             yield t, count, self._expires.get(t)
 
-    def restore(self, facts: Iterable[tuple[Tuple, int, float | None]]) -> None:
-        """Take in facts that another table exported. Nothing can be rolled back from here.
+    def restore(
+        self,
+        facts: list[Tuple],
+        counts: Sequence[int] | None = None,
+        expiries: Sequence[float | None] | None = None,
+    ) -> None:
+        """Take in facts that another table exported, each of them once. Nothing can be rolled back from here.
+
+        Without `counts` each is there in one copy, and without `expiries` none of them expires. One pass in C where
+        there is neither these nor a key.
 
         >>> table, copy = BaseTable(ttl=10), BaseTable(ttl=10)
-        >>> table.insert(("a",), now=3.0); copy.restore(table.export())
+        >>> table.insert(("a",), now=3.0); ((fact, count, when),) = table.export()
+        >>> copy.restore([fact], [count], [when])
         >>> copy.expire(12.9); sorted(copy.rows)
         [('a',)]
         >>> copy.expire(13.0); sorted(copy.rows)
         []
         """
-        for t, count, when in facts:
-            self.rows[t] = count
-            if self._key is not None:
-                self._by_key[self._key(t)] = t
+        rows = self.rows
+        if counts is None:
+            rows.let_in(facts)
+        else:
+            for t, count in zip(facts, counts, strict=True):
+                rows[t] = count
+        if self._key is not None:
+            self._by_key.update(zip(map(self._key, facts), facts, strict=True))
+        for t, when in zip(facts, expiries or (), strict=expiries is not None):
             if when is not None:
                 self._expires[t] = when
                 self._push(t, when)
 
     def commit(self) -> None:
-        """The transaction stands."""
+        """The transaction stands. Does nothing if it is called again."""
         if self._load is not None and self._load.walked:
-            self._count(self._load)
+            self.rows  # noqa: B018  (counts it)
+        if self._before:
+            self._before = {}
         if self._listed:
-            self._in, self._out, self._bulk, self._listed = [], [], None, False
-        if self._came:
-            self._came = {}
-        if self._went:
-            self._went = {}
-        self._expiry_before.clear()
+            self._unlist()
+        if self._expiry_before:
+            self._expiry_before.clear()
         self._ignored_before = (self.ignored_inserts, self.ignored_deletes)
 
+    def _unlist(self) -> None:
+        self._bulk, self._lists = None, _NOTHING
+        self._filled = False
+        self._listed = False
+
     def rollback(self) -> None:
-        """Back to the last commit. O(what the transaction touched)."""
-        if self._bulk is not None:
-            self._bulk, self._rows = None, Facts()
-        if self._load is not None and self._in is self._load.came:
-            self._in, self._load = [], None
-        self._itemise()
-        came, went = self._came, self._went
-        expiry, self._expiry_before = self._expiry_before, {}
-        self._came, self._went = {}, {}
-        for t, count in came.items():
-            self._set(t, self.rows[t] - count)
-        for t, count in went.items():
-            self._set(t, self.rows.get(t, 0) + count)
-        for t, when in expiry.items():
+        """Back to the last commit. O(what the transaction touched). Does nothing if it is called again."""
+        if self._filled:
+            self._rows, self._load = Facts(), None
+        elif self._listed:
+            came, went, note = self._lists
+            if note is not None:
+                self.rows.revert(note)
+                self._lists = (came, went, None)
+            self._itemise()
+        for t, count in self._before.items():
+            if not count:
+                self._put(t, 0)
+        for t, count in self._before.items():
+            if count:  # with a key, in place of what was just removed
+                self._put(t, count)
+        for t, when in self._expiry_before.items():
             if when is None:
                 self._expires.pop(t, None)
             else:
                 self._expires[t] = when
                 self._push(t, when)
-        self._came, self._went = {}, {}
-        self._expiry_before.clear()
         self.ignored_inserts, self.ignored_deletes = self._ignored_before
+        self._unlist()
+        self._before = {}
+        self._expiry_before.clear()
 
     def check(self) -> None:
         """Assert the invariants that hold between transactions."""
-        idle = not (self._came or self._went or self._in or self._out)
-        assert idle and not self._listed, "a transaction is open"
+        idle = not (self._before or self._expiry_before or self._listed or self._filled) and self._lists == _NOTHING
+        assert idle, "a transaction is open"
         assert all(n > 0 for n in self.rows.values())
         assert all(t in self.rows for t in self._expires), "an absent fact would expire"
         if self._key is not None:

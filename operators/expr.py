@@ -7,36 +7,41 @@ then the right tuple's. The planner writes these; `operators.kernels` turns them
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
 
-@dataclass(frozen=True, slots=True)
-class Col:
+
+class Col(msgspec.Struct, frozen=True, gc=False):
     """Column `index` of the row."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class Const:
+class Const(msgspec.Struct, frozen=True, gc=False):
     """A value known when the plan is made."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(msgspec.Struct, frozen=True):
     """`function` applied to the values of `arguments`.
 
     `name` is for plans and messages; the generated code calls `function` itself. Operators that Python
-    has (`inline` is then `+ - * == != < <= > >=`) are written into the generated code instead.
+    has (`inline` is then `+ - * == != < <= > >=`) are written into the generated code instead. `sure`: the planner
+    knows that it has a value for every row, so a loop may compute it before it has found all that the row is made of.
     """
 
     name: str
     function: Callable[..., Any]
     arguments: tuple[Expr, ...]
     inline: str | None = None
+    sure: bool = False
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in ("name", "function", "arguments", "inline"))
+        return f"Apply({shown})"
 
 
 Expr = Col | Const | Apply
@@ -60,5 +65,5 @@ def shifted(expr: Expr, by: int) -> Expr:
     if isinstance(expr, Col):
         return Col(expr.index + by)
     if isinstance(expr, Apply):
-        return Apply(expr.name, expr.function, tuple(shifted(a, by) for a in expr.arguments), expr.inline)
+        return replace(expr, arguments=tuple(shifted(a, by) for a in expr.arguments))
     return expr

@@ -11,17 +11,55 @@ from collections import Counter
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, cast
 
-__all__ = ["Facts", "PlainFacts"]
+__all__ = ["Facts", "Note", "PlainFacts"]
 
 Tuple = tuple[Any, ...]
 
 
+class Note:
+    """The way back from a batch: what it needs is noted before the table changes, so it is there wherever it fails."""
+
+    __slots__ = ("counts", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[Tuple] = []
+        self.counts: list[int] = []
+
+    def take(self, table: PlainFacts, rows: list[Tuple]) -> None:
+        """How often each fact of a batch is there."""
+        self.counts = list(map(table.get, rows, repeat(0)))
+        self.rows = rows
+
+
 class PlainFacts(dict[Tuple, int]):
-    """A mapping from facts to multiplicities, in the order in which the facts came."""
+    """A mapping from facts to multiplicities, in the order in which the facts came.
+
+    Whoever wants to go back from a batch gives it a `note`, and the note to `revert`, whether the batch was let in and
+    taken out as a whole, in part because an error was raised in the middle, or not at all. That can be done again if it
+    fails itself.
+
+    >>> table = PlainFacts({("a",): 2, ("b",): 1}); note = table.note()
+    >>> table.take_out([("a",), ("b",)], [], note), table
+    (([('a',), ('b',)], []), {('a',): 1})
+    >>> table.revert(note); table.revert(note); table
+    {('a',): 2, ('b',): 1}
+    """
 
     __slots__ = ()
 
-    def let_in(self, rows: list[Tuple]) -> list[Tuple]:
+    def note(self) -> Note:
+        """A note for one batch."""
+        return Note()
+
+    def revert(self, note: Note) -> None:
+        """Go back to before a batch; nothing else has changed the table since."""
+        for t, count in zip(note.rows, note.counts, strict=True):
+            if count:
+                self[t] = count
+            else:
+                self.pop(t, None)
+
+    def let_in(self, rows: list[Tuple], note: Note | None = None) -> list[Tuple]:
         """Insert facts of a set, which takes a fact once; returns those that were not there, in their order.
 
         That may be the list that was given.
@@ -30,6 +68,8 @@ class PlainFacts(dict[Tuple, int]):
         >>> table.let_in([("b",), ("a",), ("c",), ("b",)]), table
         ([('b',), ('c',)], {('a',): 1, ('b',): 1, ('c',): 1})
         """
+        if note is not None:
+            note.take(self, rows)
         size = len(self)
         named = dict.fromkeys(rows, 1)
         self.update(named)
@@ -38,15 +78,19 @@ class PlainFacts(dict[Tuple, int]):
             return rows
         return list(named) if new == len(named) else [*islice(reversed(self), new)][::-1]  # they stand at the end
 
-    def count_in(self, rows: list[Tuple]) -> None:
+    def count_in(self, rows: list[Tuple], note: Note | None = None) -> None:
         """Insert copies of facts into a bag.
 
         >>> table = PlainFacts({("a",): 1}); table.count_in([("b",), ("a",)]); table
         {('a',): 2, ('b',): 1}
         """
+        if note is not None:
+            note.take(self, rows)
         Counter.update(cast("Counter[Tuple]", self), rows)
 
-    def take_out(self, rows: list[Tuple], came: list[Tuple]) -> tuple[list[Tuple], list[Tuple]]:
+    def take_out(
+        self, rows: list[Tuple], came: list[Tuple], note: Note | None = None
+    ) -> tuple[list[Tuple], list[Tuple]]:
         """Delete facts, one copy for each time that they are named; returns those that were there.
 
         That may be the list that was given. Besides, it is told which of them are among those of a set that `came`
@@ -59,6 +103,8 @@ class PlainFacts(dict[Tuple, int]):
         >>> table.take_out([("c",), ("a",)], [("b",), ("c",)]), table
         (([('c',), ('a',)], [('c',)]), {('b',): 1})
         """
+        if note is not None:
+            note.take(self, rows)
         counts = list(map(self.pop, rows, repeat(0)))  # most facts have one copy, and are named once
         left: dict[Tuple, int] = {}  # of the others, the copies that are still there
         there: list[Tuple] = []

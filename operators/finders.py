@@ -11,12 +11,13 @@ know, and checks what is left:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from operators.expr import Col
-from operators.kernels import Shape, Sides
+from operators.kernels import Shape, Sides, shared
 from operators.source import Source, key_text, tuple_text
 
 __all__ = ["Finder", "finder"]
@@ -53,15 +54,43 @@ def finder(
     `want` is a word of `Finder`. `single` tells where a search by some columns of a side gives just one tuple, which is
     in its table.
     """
-    draft = _Draft(shape, Sides(shape, probe), given, want)
-    draft.source.line(0, "def find(heads, find1, rows1, find2, rows2, known, sent, out, others):")
-    draft.source.line(1, "for h in heads:")
-    if want == "best":
-        draft.begin_best()
-    draft.search(single)
-    draft.check()
-    _END[want](draft)
-    return Finder(draft.sides.order[0], draft.indexes[0], draft.indexes[1], draft.source.compile("find"))
+    searches = _searches(shape.left, shape.left_key, shape.right, shape.right_key, shape.plain, probe, given)
+    alone = tuple([single(side, columns) for side, columns in searches])
+
+    def make(shape: Shape) -> tuple[Source, Any]:
+        draft = _Draft(shape, Sides(shape, probe), given, want)
+        draft.source.line(0, "def find(heads, find1, rows1, find2, rows2, known, sent, out, others):")
+        draft.source.line(1, "for h in heads:")
+        if want == "best":
+            draft.begin_best()
+        draft.search(searches, alone)
+        draft.check()
+        _END[want](draft)
+        return draft.source, draft.indexes
+
+    call, (first, second) = shared(("find", probe, given, want, alone), shape, "find", make)
+    return Finder(searches[0][0], first, second, call)
+
+
+@lru_cache(maxsize=1024)
+def _searches(
+    left: int,
+    left_key: tuple[int, ...],
+    right: int | None,
+    right_key: tuple[int, ...],
+    plain: tuple[int | None, ...],
+    probe: str,
+    given: tuple[int, ...],
+) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """The sides in the order in which they are searched, each with its columns that are known by then."""
+    sides = Sides(Shape(left, left_key, right, right_key, (), ()), probe)
+    bound = {column: "" for i in given if (column := plain[i]) is not None}
+    found = []
+    for n in range(1 if right is None else 2):
+        sides.spread(bound)
+        found.append((sides.order[n], sides.bound_columns(n, bound)))
+        bound.update({sides.offset(n) + c: "" for c in range(sides.arity(n))})
+    return tuple(found)
 
 
 @dataclass(slots=True)
@@ -103,23 +132,22 @@ class _Draft:
         one, two = self.annotations[0], self.annotations[-1]
         return f"({one}, {two})" if self.sides.order[0] == "left" else f"({two}, {one})"
 
-    def search(self, single: Single) -> None:
+    def search(self, searches: Sequence[tuple[str, tuple[int, ...]]], alone: Sequence[bool]) -> None:
         """Write the loops over the tuples that agree with what is known."""
         for i in self.given:
             output = self.shape.outputs[i]
             if isinstance(output, Col):
                 self.bound.setdefault(output.index, f"h[{i}]")
-        for n in range(1 if self.shape.right is None else 2):
+        for n, (_, index) in enumerate(searches):
             self.sides.spread(self.bound)
             offset, arity = self.sides.offset(n), self.sides.arity(n)
-            index = self.sides.bound_columns(n, self.bound)
             texts = [self.bound[offset + c] for c in index]
             # the table tells that a tuple is there, and an index which one it is (1 may stand for 1.0)
             if len(index) == arity and self.want == "one":
                 self._look(n + 1, f"t{n + 1} = {tuple_text(texts)}", f"a{n + 1}", f"rows{n + 1}.get(t{n + 1})")
             else:
                 self.indexes[n] = index
-                if single(self.sides.order[n], index):
+                if alone[n]:
                     self._look(n + 1, None, f"t{n + 1}", f"find{n + 1}({key_text(texts)})")
                 else:
                     self._loop(n + 1, f"find{n + 1}({key_text(texts)}) or ()")

@@ -107,16 +107,18 @@ class GroupBy(Collection[Tuple]):
         try:
             self._flush(touched, rows, gone, new)
         except Exception as e:
-            raise self._failure(touched, e) from e
+            raise self._failure(touched, gone, new, e) from e
         touched.clear()
         self._told += len(new) - len(gone)
         return gone, new
 
-    def _failure(self, touched: Iterable[Any], error: Exception) -> RuleFailure:
+    def _failure(
+        self, touched: Iterable[Any], gone: list[Tuple], new: list[Tuple], error: Exception
+    ) -> RuleFailure:
         """The error with the group that raises it. Those before it are as they should be."""
         for cell in touched:
             try:
-                self._flush([cell], self.cells.rows, [], [])
+                self._flush([cell], self.cells.rows, gone, new)
             except Exception as again:
                 return RuleFailure(self.text, cell.row, again)
         return RuleFailure(self.text, None, error)

@@ -43,6 +43,8 @@ class Rule:
         self._finder = finder(shape, probe, tuple(range(len(shape.outputs))), "one", self._finds_one)
         self._of_group: Finder | None = None
 
+    inputs: tuple[Fixpoint, ...]
+
     def prepare(self, group: tuple[int, ...] | None, searching: bool) -> None:
         """Ask the tables for the indexes that the search needs."""
         if group is not None:
@@ -51,7 +53,7 @@ class Rule:
         if searching:
             for found in (self._finder, self._of_group):
                 if found is not None:
-                    self._search(found)  # makes the indexes, which must be there before the first tuple
+                    self._finds(found)  # makes the indexes, which must be there before the first tuple
 
     def _finds_one(self, side: str, columns: tuple[int, ...]) -> bool:
         raise AssertionError("a rule has inputs")
@@ -59,11 +61,18 @@ class Rule:
     def _sides(self, found: Finder) -> tuple[Fixpoint, Fixpoint]:
         raise AssertionError("a rule has inputs")
 
+    def _finds(self, found: Finder) -> tuple[Callable[[Any], Any] | None, Callable[[Any], Any] | None]:
+        """How the two sides are searched."""
+        one, two = self._sides(found)
+        return (
+            None if found.first_index is None else one.search(found.first_index),
+            None if found.second_index is None else two.search(found.second_index),
+        )
+
     def _search(self, found: Finder) -> Callable[..., tuple[list[Derivation], list[Any]]]:
         """The finder's function of heads, `known` and `sent` alone: it returns its two lists."""
         one, two = self._sides(found)
-        find1 = None if found.first_index is None else one.search(found.first_index)
-        find2 = None if found.second_index is None else two.search(found.second_index)
+        find1, find2 = self._finds(found)
         call, rows1, rows2 = found.call, one.rows, two.rows
 
         def search(heads: list[Tuple], known: Any, sent: Any) -> tuple[list[Derivation], list[Any]]:
@@ -136,7 +145,7 @@ class Rule:
 
 
 class PipelinedHashJoin(Rule):
-    """`head(outputs) :- left, right, where.` inside a recursive component."""
+    """`head(outputs) :- left, right, where.` inside a recursive component. A loop is made when it is first needed."""
 
     def __init__(
         self,
@@ -152,12 +161,11 @@ class PipelinedHashJoin(Rule):
         self.left = left
         self.right = right
         super().__init__(text, head, shape, probe, purpose)
+        self.inputs = (left, right)
         self._annotated = annotated
-        self._derive = {side: forward(shape, side, purpose, annotated) for side in ("left", "right")}
+        self._kernels: dict[tuple[str, str], Callable[..., None]] = {}
         self._seen: dict[str, Seen] = {}
         self._desk: Desk | None = None
-        self._there = {side: forward(shape, side, "there") for side in ("left", "right")}
-        self._heads = {side: forward(shape, side, "heads") for side in ("left", "right")}
         # where a batch finds its partners: the other side's table and the index over its join key
         self._partners = {
             "left": (right, right.index(shape.right_key)),
@@ -176,11 +184,24 @@ class PipelinedHashJoin(Rule):
         With a `desk`, what another partition owns is left there.
         """
         self._desk = desk
-        purpose, route = ("seen", ()) if desk is None else ("routed", desk.owners.columns)
         for side in ("left", "right"):
             if self.shape.carried(side) == seen.carried:
-                self._derive[side] = forward(self.shape, side, purpose, self._annotated, route)
                 self._seen[side] = seen
+
+    def _kernel(self, side: str, purpose: str) -> Callable[..., None]:
+        """The loop for a batch on one side, made on first request. `derive` stands for the purpose of the join."""
+        kernel = self._kernels.get((side, purpose))
+        if kernel is None:
+            if purpose != "derive":
+                kernel = forward(self.shape, side, purpose)
+            elif side not in self._seen:
+                kernel = forward(self.shape, side, self.purpose, self._annotated)
+            elif self._desk is None:
+                kernel = forward(self.shape, side, "seen", self._annotated)
+            else:
+                kernel = forward(self.shape, side, "routed", self._annotated, self._desk.owners.columns)
+            self._kernels[side, purpose] = kernel
+        return kernel
 
     def fills_seen(self, side: str) -> bool:
         """Whether `derive` has entered its heads into `seen` already."""
@@ -195,7 +216,7 @@ class PipelinedHashJoin(Rule):
                 sent, blank = (sent, *self._desk.parts), (blank, *self._desk.parts)
         out: list[Any] = []
         table, index = self._partners[side]
-        kernel = self._derive[side]
+        kernel = self._kernel(side, "derive")
         try:
             kernel(batch, index.find, table.rows, known, sent, out)
         except Exception as e:
@@ -218,15 +239,17 @@ class PipelinedHashJoin(Rule):
     def heads(self, side: str, tuples: list[Tuple]) -> list[Tuple]:
         """The heads that tuples on one side can have derived."""
         out: list[Tuple] = []
+        kernel = self._kernel(side, "heads")
         with self._named():
-            self._heads[side](tuples, self._partners[side][1].find, None, None, None, out)
+            kernel(tuples, self._partners[side][1].find, None, None, None, out)
         return out
 
     def heads_there(self, side: str, tuples: list[Tuple], known: Any, sent: Any) -> list[Tuple]:
         """Those of the heads that are known or were sent; one may come several times."""
         out: list[Tuple] = []
+        kernel = self._kernel(side, "there")
         with self._named():
-            self._there[side](tuples, self._partners[side][1].find, None, known, sent, out)
+            kernel(tuples, self._partners[side][1].find, None, known, sent, out)
         return out
 
 
@@ -238,6 +261,7 @@ class Projection(Rule):
     ) -> None:
         self.table = table
         super().__init__(text, head, shape, "left", purpose)
+        self.inputs = (table,)
         self._derive = mapper(shape, purpose, annotated)
         self._heads = mapper(shape, "heads")
         self._there = mapper(shape, "there")

@@ -38,23 +38,38 @@ The purposes differ in what happens to the head:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from operators.expr import Col, Expr, columns
-from operators.source import HIGHEST, LOWEST, Source, condition, key_of, key_text, overflow, row_function, tuple_text
+import msgspec
+from msgspec.structs import force_setattr, replace
+
+from operators.expr import Apply, Col, Expr, columns
+from operators.source import (
+    HIGHEST,
+    LOWEST,
+    Source,
+    Template,
+    condition,
+    key_of,
+    key_text,
+    overflow,
+    pattern,
+    row_function,
+    slotted,
+    tuple_text,
+)
 
 __all__ = [
     "HIGHEST", "LOWEST", "Shape", "Sides", "condition", "forward", "key_of", "mapper", "overflow", "parents",
-    "row_function",
+    "row_function", "shared",
 ]
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """What the kernels need to know of a rule with one or two inputs. `right` is None for one input.
 
     `group` and `values` are the aggregate selection of the head, if it has one. `number` tells the rules of one head
-    apart.
+    apart. `plain` has the column of the row that each column of the head is, if it is one.
     """
 
     left: int
@@ -66,6 +81,21 @@ class Shape:
     group: tuple[int, ...] = ()
     values: tuple[tuple[int, str], ...] = ()
     number: int = 0
+    plain: tuple[int | None, ...] = ()  # whatever is given
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "plain", tuple([e.index if isinstance(e, Col) else None for e in self.outputs]))
+
+    @property
+    def pattern(self) -> tuple[tuple[Any, ...] | None, list[Any]]:
+        """What it has in common with shapes that differ in constants and functions alone, and these (see `pattern`)."""
+        values: list[Any] = []
+        where, outputs = pattern(self.where, values), pattern(self.outputs, values)
+        if where is None or outputs is None:
+            return None, values
+        return (
+            self.left, self.left_key, self.right, self.right_key, where, outputs, self.group, self.values
+        ), values  # fmt: skip
 
     def bindings(self) -> tuple[dict[int, str], tuple[int, ...]]:
         """How to spell each column of the row given a head `h` and an edge `e`, and the columns that an edge holds.
@@ -89,14 +119,7 @@ class Shape:
 
     def carried(self, side: str) -> tuple[int, ...] | None:
         """The head columns that a batch on `side` brings itself, if partners bring all others unchanged."""
-        if self.right is None or not all(isinstance(e, Col) for e in self.outputs):
-            return None
-        mine = tuple(
-            i
-            for i, e in enumerate(self.outputs)
-            if isinstance(e, Col) and (e.index < self.left) == (side == "left")
-        )
-        return mine if 0 < len(mine) < len(self.outputs) else None
+        return None if self.right is None else _carried(self.plain, self.left)[side]
 
     def slots(
         self, left: str, right: str, product: str, column: Callable[[int], str], annotated: bool
@@ -114,6 +137,17 @@ class Shape:
             "dominated": " and ".join(worse),
             "no_better": " and ".join(no_better),
         }
+
+
+@lru_cache(maxsize=1024)
+def _carried(plain: tuple[int | None, ...], left: int) -> dict[str, tuple[int, ...] | None]:
+    """What `Shape.carried` says of each side of a join whose left tuples have so many columns."""
+    here: dict[str, list[int]] = {"left": [], "right": []}
+    for i, column in enumerate(plain):
+        if column is None:
+            return {"left": None, "right": None}
+        here["left" if column < left else "right"].append(i)
+    return {side: tuple(mine) if 0 < len(mine) < len(plain) else None for side, mine in here.items()}
 
 
 # what a kernel does with head `h`, by purpose; see `Shape.slots` for what stands in the braces
@@ -182,6 +216,36 @@ def forward(
     >>> out
     [('a', 'c')]
     """
+    number = shape.number if purpose == "edges" else 0  # only edges tell the number of their rule
+    how = ("forward", side, purpose, annotated, route, cells, number)
+    return shared(how, shape, "kernel", lambda s: (_forward(s, side, purpose, annotated, route, cells), None))[0]
+
+
+_TEMPLATES: dict[Any, tuple[Template, Any]] = {}
+"""The loops by what they are made from. Rules that differ in constants and functions alone have the same."""
+
+
+def shared(
+    how: tuple[Any, ...], shape: Shape, name: str, make: Callable[[Shape], tuple[Source, Any]]
+) -> tuple[Callable[..., Any], Any]:
+    """The function that `make` generates for a shape, and what else it tells. `how` says what is generated."""
+    told, values = shape.pattern
+    if told is None:
+        source, more = make(shape)
+        return source.compile(name), more
+    known = _TEMPLATES.get((how, told))
+    if known is None:
+        where, first = slotted(shape.where)
+        source, more = make(replace(shape, where=where, outputs=slotted(shape.outputs, first)[0]))
+        while len(_TEMPLATES) >= 4096:
+            del _TEMPLATES[next(iter(_TEMPLATES))]
+        known = _TEMPLATES[how, told] = (Template(source, name), more)
+    return known[0].filled(values), known[1]
+
+
+def _forward(
+    shape: Shape, side: str, purpose: str, annotated: bool, route: tuple[int, ...], cells: bool
+) -> Source:
     assert shape.right is not None
     here_left = side == "left"
     first, count = (0, shape.left) if here_left else (shape.left, shape.right)
@@ -199,7 +263,10 @@ def forward(
     used = {i - first for e in (*shape.where, *shape.outputs) for i in columns(e) if mine(i)} | set(own_key)
     if purpose == "edges":
         used |= {i - first for i in shape.bindings()[1] if mine(i)}
-    early = [w for w in shape.where if all(mine(i) for i in columns(w))]
+    # what may fail waits for the partner: without one there is nothing that fails
+    early: list[Expr] = [
+        w for w in shape.where if isinstance(w, Apply) and w.sure and all(mine(i) for i in columns(w))
+    ]
     late = [w for w in shape.where if w not in early]
     source.line(0, "def kernel(batch, find, rows, known, sent, out):")
     if purpose == "routed":
@@ -246,7 +313,7 @@ def forward(
     slots["route"] = key_text([f"h[{c}]" for c in route])
     for text in _ONCE if cells and purpose in ("gained", "lost") else _BODIES[purpose]:
         source.line(depth, text.format(**slots))
-    return source.compile("kernel")  # type: ignore[no-any-return]
+    return source
 
 
 def mapper(shape: Shape, purpose: str, annotated: bool = True) -> Callable[..., None]:
@@ -257,6 +324,12 @@ def mapper(shape: Shape, purpose: str, annotated: bool = True) -> Callable[..., 
     >>> out
     {(2, 1): 3}
     """
+    number = shape.number if purpose == "edges" else 0
+    how = ("mapper", purpose, annotated, number)
+    return shared(how, shape, "kernel", lambda s: (_mapper(s, purpose, annotated), None))[0]
+
+
+def _mapper(shape: Shape, purpose: str, annotated: bool) -> Source:
     source = Source()
 
     def column(i: int) -> str:
@@ -271,7 +344,7 @@ def mapper(shape: Shape, purpose: str, annotated: bool = True) -> Callable[..., 
     slots = shape.slots("a", "a", "a", column, annotated)
     for text in _ONCE if purpose in ("gained", "lost") else _BODIES[purpose]:
         source.line(2, text.format(**slots))
-    return source.compile("kernel")  # type: ignore[no-any-return]
+    return source
 
 
 def parents(shape: Shape) -> Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, Any]]:

@@ -113,7 +113,7 @@ def combining(
 
     source = Source()
     early = [w for w in where if early_enough(w)]
-    late = sorted((w for w in where if w not in early), key=lambda w: not _harmless(w))
+    late = [w for w in where if w not in early]
     hoisted = all(map(pair.outside if not late else early_enough, outputs))
 
     def find_cell(depth: int) -> None:
@@ -151,7 +151,5 @@ def combining(
 
 
 def _harmless(expr: Expr) -> bool:
-    """Whether an expression is a column or compares some: nothing that could raise."""
-    if not isinstance(expr, Apply):
-        return True
-    return expr.inline in ("==", "!=", "<", "<=", ">", ">=") and all(map(_harmless, expr.arguments))
+    """Whether an expression is nothing that could raise."""
+    return not isinstance(expr, Apply) or expr.sure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from operators.kernels import key_of
@@ -34,12 +35,9 @@ class Seen:
 
     def __init__(self, carried: tuple[int, ...], arity: int, beside: Iterable[Tuple] = ()) -> None:
         self.carried = carried
-        others = tuple(c for c in range(arity) if c not in carried)
-        self.key = key_of(carried)
-        self.rest = key_of(others)
+        self.key, self.rest, self._file = _split(carried, arity)
         self.groups: dict[Any, set[Any]] = {}
         self.beside = beside
-        self._file = filing(carried, others)
 
     def add(self, tuples: Iterable[Tuple]) -> None:
         """O(1) a tuple."""
@@ -63,3 +61,10 @@ class Seen:
         for t in (*rows, *self.beside):
             expected.setdefault(self.key(t), set()).add(self.rest(t))
         assert {k: g for k, g in self.groups.items() if g} == expected, "a table and what is seen of it differ"
+
+
+@lru_cache(maxsize=256)
+def _split(carried: tuple[int, ...], arity: int) -> tuple[Any, Any, Any]:
+    """How tuples are split: their carried columns, the others, and the loop that sorts them into groups so."""
+    others = tuple([c for c in range(arity) if c not in carried])
+    return key_of(carried), key_of(others), filing(carried, others)

@@ -118,11 +118,16 @@ class Counts:
 
     def gathered(self) -> dict[Tuple, int]:
         """What was written down, by tuple; it is all in `changes` then."""
-        came, went = self.came, self.went
-        self.came, self.went = [], []
-        self.add(zip(came, repeat(1)))
-        self.add(zip(went, repeat(-1)))
+        self.add(zip(self.came, repeat(1)))
+        self.add(zip(self.went, repeat(-1)))
+        self.came.clear()  # the lists stay: a loop may be about to write on
+        self.went.clear()
         return self.changes
+
+    @property
+    def written(self) -> int:
+        """How much is written down."""
+        return len(self.came) + len(self.went) + len(self.changes)
 
     def replace(self, gone: list[Tuple], new: list[Tuple]) -> Delta:
         """Tuples with one derivation each go and others come; that is all of the change.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from planner.draft import UNIT, Clause, Draft
 from planner.plan import PlanRule, RelationPlan
@@ -12,8 +13,7 @@ from planner.plan import PlanRule, RelationPlan
 __all__ = ["Builder", "Part"]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True, gc=False):
     """Something that a body is joined from: an atom, or an auxiliary relation that stands for several.
 
     `variables`: what its columns are called in this body. `position`: where it stood in the text. `recursive`: it
@@ -48,6 +48,7 @@ class Builder:
         self.aggregates: dict[str, Any] = dict(draft.aggregates)
         self.notes: dict[str, None] = dict.fromkeys(draft.notes)
         self._steps: dict[str, int] = {}
+        self._kinds: dict[str, tuple[str, ...]] = {}
 
     def add(self, rule: PlanRule) -> None:
         self.rules.append(rule)
@@ -59,6 +60,18 @@ class Builder:
         kinds = tuple(types.get(c, "any") for c in columns)
         self.relations[name] = RelationPlan(name, columns, kinds, "auxiliary", (), weighted=weighted)
         return name
+
+    def kinds(self, name: str) -> tuple[str, ...]:
+        """The types of a relation's columns; `numeric` where rules compute with one of no known type."""
+        found = self._kinds.get(name)
+        if found is None:
+            known = self.program.relations.get(name)
+            found = self.relations[name].types
+            if known is not None:
+                pairs = zip(found, known.columns, strict=True)
+                found = tuple(["numeric" if kind == "any" and column.numeric else kind for kind, column in pairs])
+            self._kinds[name] = found
+        return found
 
     def unit(self, position: int = -1) -> Part:
         """The relation of one tuple without columns."""

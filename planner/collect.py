@@ -8,14 +8,16 @@ of all rows `c(_, y)`; whether `x` is in it is then decided by a function, when 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from datalog.ast import Atom, Call, Comparison, Constant, Expression, Variable, variables
 from operators.expr import Col, Expr
 from operators.monoids import factory, of_nothing
 from planner.build import Builder, Part
 from planner.draft import Body, Lookup
+from planner.risk import Risks
 from planner.translate import Translator, evaluate
 
 __all__ = ["ROWS", "collected", "rows"]
@@ -33,12 +35,17 @@ def rows(values: list[Any]) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def collected(builder: Builder, body: Body, inner: Callable[[Lookup], tuple[Part, Body]]) -> Body:
-    """The body with each lookup that needs outer variables replaced by a listing of rows and a function of it."""
+def collected(builder: Builder, body: Body, risks: Risks, inner: Callable[[Lookup], tuple[Part, Body]]) -> Body:
+    """The body with each lookup that needs outer variables replaced by a listing of rows and a function of it.
+
+    So is one that may fail: the function is called for the rows that are asked for, and for no others.
+    """
     bound = {name for atom in body.atoms for name in variables(atom)}
     closed: list[Lookup] = []
     waiting = list(body.lookups)
-    while ready := [n for n in waiting if all(body.roots(Variable(v)) <= bound for v in n.needs)]:
+    while ready := [
+        n for n in waiting if all(body.roots(Variable(v)) <= bound for v in n.needs) and not risks.lookup(n)
+    ]:
         closed += ready
         waiting = [n for n in waiting if n not in ready]
         bound |= {n.result for n in ready if n.result is not None}
@@ -46,7 +53,7 @@ def collected(builder: Builder, body: Body, inner: Callable[[Lookup], tuple[Part
     guards: list[Comparison] = []
     for lookup in waiting:
         part, late = inner(lookup)
-        listing, fold = _split(builder, body, lookup, part, late, bound)
+        listing, fold = _split(builder, body, risks, lookup, part, late, bound)
         closed.append(listing)
         if lookup.result is not None:
             definitions[lookup.result] = fold
@@ -64,12 +71,13 @@ def _is_true(value: Any) -> int:
 
 
 def _split(
-    builder: Builder, outer: Body, lookup: Lookup, part: Part, late: Body, bound: set[str]
+    builder: Builder, outer: Body, risks: Risks, lookup: Lookup, part: Part, late: Body, bound: set[str]
 ) -> tuple[Lookup, Call]:
     """The listing of the rows of `part` that may match, and what to make of them once all variables are known."""
     columns = {name: Variable(name) for name in part.variables}
-    known = {n for n in lookup.needs if outer.roots(Variable(n)) <= bound}
-    early = tuple(f for f in late.filters if late.roots(f) <= known | columns.keys())
+    known = {n for n in lookup.needs if outer.roots(Variable(n)) <= bound and not risks.of(Variable(n))}
+    inside = risks.inside(replace(lookup, body=late))
+    early = tuple(f for f in late.filters if late.roots(f) <= known | columns.keys() and not inside.of(f))
     result = f"rows'{len(builder.functions) + 1}"
     listing = Lookup(
         ROWS,
@@ -119,7 +127,7 @@ def _folding(
         ]
         if function == "absent":
             return not matching
-        state = factory(function, registered)()
+        state = factory(function, registered, "any")()
         for row in matching:
             state.add(None if target is None else evaluate(target, row), 1)
         return state.result()

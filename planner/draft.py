@@ -7,24 +7,34 @@ The passes rewrite the rules, then replace them by plan rules over relations, th
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
-import networkx as nx
+import msgspec
 
+from datalog import dependencies
 from datalog.approx import approximations
-from datalog.ast import Aggregate, Atom, Comparison, Expression, Negation, Program, Rule, expressions, variables
+from datalog.ast import (
+    Aggregate,
+    Atom,
+    Comparison,
+    Expression,
+    Negation,
+    Program,
+    Rule,
+    Variable,
+    expressions,
+    variables,
+)
 from datalog.functions import user_functions
 from planner.plan import Layer, PlanRule, RelationPlan, Stratum, Tolerance
 
-__all__ = ["Body", "Clause", "Draft", "Lookup", "components", "reads", "replace"]
+__all__ = ["Body", "Clause", "Draft", "Lookup", "components", "reads"]
 
 UNIT = "#unit"
 """A base relation with one tuple without columns: what rules without atoms and lookups without keys start from."""
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(msgspec.Struct, frozen=True):
     """A rule body in normal form.
 
     `atoms`: the arguments of each are distinct variables; a variable in two atoms joins them.
@@ -41,16 +51,20 @@ class Body:
     def roots(self, node: Any, known: Container[str] = ()) -> set[str]:
         """The variables that a node comes down to once definitions are written out, except those of `known` ones."""
         found: set[str] = set()
-        for name in variables(node):
-            if name in self.definitions and name not in known:
-                found |= self.roots(self.definitions[name], known)
-            else:
-                found.add(name)
+        seen: set[str] = set()
+        waiting = variables(node)
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                if name in self.definitions and name not in known:
+                    waiting += variables(self.definitions[name])
+                else:
+                    found.add(name)
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
+class Lookup(msgspec.Struct, frozen=True):
     """A negation (`function` is `absent`) or a body aggregate, whose `result` is a variable of the outer body.
 
     `needs`: the variables of the outer body that occur in it, in order of occurrence.
@@ -64,8 +78,7 @@ class Lookup:
     type: str = "any"
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(msgspec.Struct, frozen=True):
     """A rule of the program under way: `rule` as passes rewrite it, and its `body` once in normal form."""
 
     id: str
@@ -79,8 +92,7 @@ class Clause:
         return self.body
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """The state between two passes. `sizes`: a guess at how small a relation is (larger is smaller).
 
     `functions`: those that are not built in, the user's at first. `aggregates`: those that the planner itself
@@ -90,14 +102,14 @@ class Draft:
 
     program: Program
     clauses: tuple[Clause, ...] = ()
-    facts: Mapping[str, tuple[tuple[Any, ...], ...]] = field(default_factory=dict)
-    relations: Mapping[str, RelationPlan] = field(default_factory=dict)
+    facts: Mapping[str, tuple[tuple[Any, ...], ...]] = {}
+    relations: Mapping[str, RelationPlan] = {}
     rules: tuple[PlanRule, ...] = ()
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    aggregates: Mapping[str, Any] = field(default_factory=dict)
-    layers: Mapping[str, Layer] = field(default_factory=dict)
-    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    sizes: Mapping[str, int] = {}
+    functions: Mapping[str, Callable[..., Any]] = {}
+    aggregates: Mapping[str, Any] = {}
+    layers: Mapping[str, Layer] = {}
+    tolerances: Mapping[str, Tolerance] = {}
     strata: tuple[Stratum, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -111,23 +123,29 @@ class Draft:
                 name = rule.head.relation
                 counts[name] = counts.get(name, 0) + 1
                 clauses.append(Clause(f"{name}/{counts[name]}", rule))
-        functions = {name: function.call for name, function in user_functions(program.functions).items()}
+        registered = user_functions(program.functions, program.longest)
+        functions = {name: function.call for name, function in registered.items()}
         tolerances = {name: Tolerance(a.values, a.threshold) for name, a in approximations(program).items()}
         return cls(program, tuple(clauses), functions=functions, tolerances=tolerances)
 
 
-def reads(rule: Rule) -> Iterator[str]:
+def reads(rule: Rule) -> list[str]:
     """The relations that a rule reads, also inside negations and aggregates."""
-    yield from _relations(rule.body)
+    if rule.flat:
+        return [atom.relation for atom in rule.body]  # type: ignore[union-attr]
+    found = list(_relations(rule.body))
     for expression in expressions(rule.head):
         if isinstance(expression, Aggregate):
-            yield from _relations(expression.body)
+            found += _relations(expression.body)
+    return found
 
 
 def _relations(literals: Any) -> Iterator[str]:
     for literal in literals:
         if isinstance(literal, (Atom, Negation)):
             yield (literal.atom if isinstance(literal, Negation) else literal).relation
+        if isinstance(literal, Atom) and all(isinstance(a, Variable) for a in literal.arguments):
+            continue
         for expression in expressions(literal):
             if isinstance(expression, Aggregate):
                 yield from _relations(expression.body)
@@ -135,13 +153,14 @@ def _relations(literals: Any) -> Iterator[str]:
 
 def components(program: Program) -> dict[str, frozenset[str]]:
     """For each recursive relation of a program, the relations that are recursive through each other with it."""
-    graph = nx.DiGraph()
+    edges: dict[str, list[str]] = {}
     for rule in program.rules:
-        graph.add_node(rule.head.relation)
-        graph.add_edges_from((name, rule.head.relation) for name in reads(rule))
-    return {
-        name: frozenset(component)
-        for component in nx.strongly_connected_components(graph)
-        for name in component
-        if len(component) > 1 or graph.has_edge(name, name)
-    }
+        edges.setdefault(rule.head.relation, []).extend(reads(rule))
+    members: dict[int, list[str]] = {}
+    for name, number in dependencies.components(edges).items():
+        members.setdefault(number, []).append(name)
+    found: dict[str, frozenset[str]] = {}
+    for names in members.values():
+        if len(names) > 1 or names[0] in edges.get(names[0], ()):
+            found.update(dict.fromkeys(names, frozenset(names)))
+    return found

@@ -225,7 +225,8 @@ def _monoid(name: str, x: str, registered: Mapping[str, Any]) -> tuple[list[Part
         sums, answer = _LINEAR[function]
         return [Part("count"), *(_SUMS[sums](x) if sums else [])], answer.format(x=x)
     kind, answer = _MULTISET[function]
-    return [Part(f"{kind} of {x}", "multiset union", "multiset difference")], answer.format(p=parameter)
+    size = (parameter or "").partition(",")[0]
+    return [Part(f"{kind} of {x}", "multiset union", "multiset difference")], answer.format(p=size)
 
 
 def _registered(name: str, x: str, implementation: Any) -> tuple[list[Part], str]:

@@ -22,8 +22,9 @@ Whole numbers are computed exactly here: an overflow is an error of the total, n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from operators.exact import coarse
 from operators.expr import Apply, Col, Const, Expr, columns, shifted
@@ -83,8 +84,11 @@ class Split:
     # --- telling -----------------------------------------------------------------------------------------------
 
     def where(self, condition: Expr) -> bool:
-        """Let a condition be met by one side, or by both if it is on the join key; False if it takes both."""
-        if not self._safe(condition):
+        """Let a condition be met by one side, or by both if it is on the join key; False if it takes both.
+
+        So it does if it may fail: a row may have no partner.
+        """
+        if not isinstance(condition, Apply) or not condition.sure:
             return False
         sides = [(side, mine) for side in (0, 1) if (mine := self._one_sided(condition, side)) is not None]
         for side, mine in sides:

@@ -9,18 +9,17 @@ joined; and so is a part whose rows pass a comparison with a constant or not, si
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-import networkx as nx
+from msgspec.structs import replace
 
-from datalog.ast import Call, Comparison, Variable, expressions, variables
+from datalog.ast import Comparison, HeadAggregate, Variable
 from datalog.format import format_literal
 from planner.build import Part
 from planner.chain import Chain
-from planner.draft import Body
 from planner.nest import Nest, Rows
 from planner.recognise import Pattern, Refusal, recognise, recognise_each
+from planner.risk import overflows
 
 __all__ = ["nest_parts", "take"]
 
@@ -30,6 +29,8 @@ __all__ = ["nest_parts", "take"]
 
 def _patterns(chain: Chain) -> list[Pattern]:
     """The comparisons of a chain that an index can keep; why others cannot goes to the notes."""
+    if not chain.lookups:
+        return []
     types = {name: kind for part in chain.parts for name, kind in zip(part.variables, part.types, strict=True)}
     found = []
     for condition in chain.filters:
@@ -39,9 +40,28 @@ def _patterns(chain: Chain) -> list[Pattern]:
             note = f"{chain.clause.id}: {format_literal(condition)} by the general algorithm: {reason}"
             chain.builder.notes[note] = None
         else:
-            if pattern is not None and pattern.outer(chain.body) <= types.keys():
+            if pattern is not None and pattern.outer(chain.body) <= types.keys() and _unguarded(chain, pattern):
                 found.append(pattern)
     return found
+
+
+def _unguarded(chain: Chain, pattern: Pattern) -> bool:
+    """Whether a comparison may be looked at before the rest of the body.
+
+    An index computes what it compares for all rows there are, and must not fail where the body would not have come to
+    it. Where running sums are compared, it is not looked at whether they, or what they are compared with, get out of
+    range: no condition beside them is worth the index. Other answers of aggregates wait for negations and comparisons.
+    (They do not wait for atoms: it is worth too much to filter a part before it is joined.)
+    """
+    found = chain.risk(pattern.comparison)
+    sums = any(isinstance(item, tuple) and item[1] == "sum" for item in found)
+    if sums and pattern.method != "sum" and chain.has_conditions():
+        return False
+    risk = {item for item in found if not overflows(item)}
+    if not risk or any(isinstance(item, tuple) for item in risk):
+        return not risk
+    one = len(chain.parts) == len(chain.filters) == 1
+    return one and len(chain.lookups) == len(pattern.lookups)
 
 
 def _pattern(chain: Chain, condition: Comparison, types: Mapping[str, str]) -> Pattern | None:
@@ -58,7 +78,7 @@ def take(chain: Chain) -> Nest | None:
     if not patterns or any(part.recursive for part in chain.parts):
         return None
     *_, pattern = patterns
-    if not all(_total(a, chain.body) for a in chain.clause.rule.head.arguments):
+    if not all(_total(chain, a) for a in chain.clause.rule.head.arguments):
         return None  # what may raise is computed of the rows that pass, and of no others
     if len(chain.parts) > 1:
         homes = {_home(chain, p) for p in patterns}
@@ -69,11 +89,13 @@ def take(chain: Chain) -> Nest | None:
     return Nest(pattern)
 
 
-def _total(node: Any, body: Body) -> bool:
-    """Whether an expression of the head has a value for every row."""
-    calls = [e for e in expressions(node) if isinstance(e, Call)]
-    named = [body.definitions[n] for n in variables(node) if n in body.definitions]
-    return all(call.function in ("+", "-", "*") for call in calls) and all(_total(d, body) for d in named)
+def _total(chain: Chain, node: Any) -> bool:
+    """Whether an expression of the head has a value for every row: sums are exact, and only the total can overflow."""
+    if not isinstance(node, HeadAggregate):
+        return not chain.risks.of(node)
+    return node.function == "count" or all(
+        overflows(item) and node.function in ("sum", "avg") for item in chain.risks.of(node.target)
+    )
 
 
 def _home(chain: Chain, pattern: Pattern) -> int | None:
@@ -84,15 +106,17 @@ def _home(chain: Chain, pattern: Pattern) -> int | None:
 
 def _connected(chain: Chain) -> bool:
     """Whether the parts of a chain hang together by variables, or by equations between them."""
-    graph = nx.Graph()
-    graph.add_nodes_from(range(len(chain.parts)))
     conditions = [chain.body.roots(f) for f in chain.filters if f.op == "="]
-    for i, part in enumerate(chain.parts):
-        for j in range(i):
-            one, other = set(part.variables), set(chain.parts[j].variables)
-            if one & other or any(r & one and r & other and r <= one | other for r in conditions):
-                graph.add_edge(i, j)
-    return bool(nx.is_connected(graph))
+
+    def linked(one: set[str], other: set[str]) -> bool:
+        return bool(one & other) or any(r & one and r & other and r <= one | other for r in conditions)
+
+    first, *apart = [set(part.variables) for part in chain.parts]
+    reached = [first]
+    while apart and (found := [other for other in apart if any(linked(one, other) for one in reached)]):
+        apart = [other for other in apart if other not in found]
+        reached += found
+    return not apart
 
 
 def _without(chain: Chain, pattern: Pattern) -> None:

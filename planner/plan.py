@@ -10,8 +10,10 @@ The rows that expressions see are described in `operators.expr`: the left tuple'
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from operators.expr import Expr
 from operators.sums import COUNT, Factor
@@ -28,8 +30,7 @@ Sums = tuple[tuple[Term, ...], ...]
 """The vector of a linear aggregate: each entry is a sum of terms."""
 
 
-@dataclass(frozen=True, slots=True)
-class RelationPlan:
+class RelationPlan(msgspec.Struct, frozen=True, gc=False):
     """A relation of the plan.
 
     `kind`: `base` (facts and updates), `view` (a relation of the program that rules define; facts may be
@@ -59,8 +60,7 @@ class RelationPlan:
         return len(self.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(msgspec.Struct, frozen=True, gc=False):
     """A relation that stands for the tuples of another one with one value of its index, and leaves out that column."""
 
     relation: str
@@ -68,16 +68,14 @@ class Layer:
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerance:
+class Tolerance(msgspec.Struct, frozen=True, gc=False):
     """Numbers in these columns may be off by as much as the threshold before a change of them is published."""
 
     columns: tuple[int, ...]
     threshold: float
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True, gc=False):
     """Keep, per group, the tuples that are best for at least one of the values (AggSel).
 
     `values` are pairs of a column and `min` or `max`. `strict`: a recursive step that starts from a worse value always
@@ -89,8 +87,7 @@ class Selection:
     strict: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(msgspec.Struct, frozen=True, gc=False):
     """One input of a rule: a relation, where the rule wants its tuples, and the columns it joins on.
 
     `at == relation.partition` means that tuples are met at home and nothing is shipped.
@@ -101,8 +98,7 @@ class Input:
     key: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MapRule:
+class MapRule(msgspec.Struct, frozen=True):
     """`head(outputs) :- input, where.`: filter, compute and project, one tuple at a time."""
 
     id: str
@@ -113,8 +109,7 @@ class MapRule:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class JoinRule:
+class JoinRule(msgspec.Struct, frozen=True):
     """`head(outputs) :- left, right, where.`, with `left.key == right.key` column by column.
 
     An empty key is a filtered product; one side is then BROADCAST, and so is a side of a few tuples (a total) with a
@@ -132,8 +127,7 @@ class JoinRule:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class LookupRule:
+class LookupRule(msgspec.Struct, frozen=True):
     """`head(key..., value)`: for each distinct key of `left`, what `function` says of the matching `inner` rows.
 
     The key is `left.key`. An inner row matches if its `inner.key` columns equal the first `len(inner.key)`
@@ -153,8 +147,7 @@ class LookupRule:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRule:
+class GroupRule(msgspec.Struct, frozen=True):
     """`head(group..., aggregates...) :- input, where.`, the head aggregates of a rule.
 
     `aggregates` are pairs of a function and its argument (None for `count<*>`). `layout` puts the head
@@ -180,8 +173,7 @@ class GroupRule:
     having: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Partial:
+class Partial(msgspec.Struct, frozen=True):
     """What a lineage join keeps of one side, over that side's columns.
 
     Of the tuples that meet `where`, by their join key and the values of `kept`: the sums of `factors`, of which the
@@ -193,8 +185,7 @@ class Partial:
     factors: tuple[Factor, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LineageRule:
+class LineageRule(msgspec.Struct, frozen=True):
     """`head(group..., aggregates...) :- left, right, where.`: head aggregates over a join whose rows are not kept.
 
     `where`, `group`, `aggregates` and `layout` say what the rule means, as in a JoinRule and a GroupRule. The rest is
@@ -219,8 +210,7 @@ class LineageRule:
     sums: tuple[Sums | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Inner:
+class Inner(msgspec.Struct, frozen=True):
     """An aggregate over those rows of `input` that meet `where`: `function` of `value` (None: of the rows as such).
 
     `type` is that of its result, `of` that of the values. `equal`: what must be equal to `NestedRule.equal`, term by
@@ -238,8 +228,7 @@ class Inner:
     order: tuple[str, Expr] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A correlated aggregate of a comparison that is tried key by key.
 
     `equal` and `key` are columns of `NestedRule.free`: what its `Inner.equal` must be equal to, and the key of its
@@ -251,8 +240,7 @@ class Asked:
     key: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class NestedRule:
+class NestedRule(msgspec.Struct, frozen=True):
     """`head(...) :- outer, where, compared op threshold.`: rows that pass a comparison with nested aggregates.
 
     `where`, `equal`, `key`, `group` and the arguments of aggregates are over the outer row. What is compared, by
@@ -321,8 +309,7 @@ class NestedRule:
 PlanRule = MapRule | JoinRule | LookupRule | GroupRule | LineageRule | NestedRule
 
 
-@dataclass(frozen=True, slots=True)
-class Stratum:
+class Stratum(msgspec.Struct, frozen=True):
     """Relations that are evaluated together.
 
     `method` is `absorption` (a recursive component) or `counting` (a single relation). `inputs` are
@@ -336,8 +323,7 @@ class Stratum:
     rules: tuple[PlanRule, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """A whole program, ready to run. `facts` are the facts in the program text, by relation.
 
     `outputs` are the relations to show; a relation pruned by aggregate selection is not among them.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from datalog.ast import (
     Aggregate,
@@ -31,20 +32,17 @@ class Fresh:
     ("x'1", "sum'2", "x'3")
     """
 
-    def __init__(self) -> None:
-        self._count = 0
+    def __init__(self, count: int = 0) -> None:
+        self._count = count
 
     def __call__(self, stem: str) -> str:
         self._count += 1
-        return f"{stem.split(chr(39))[0]}'{self._count}"
+        return f"{stem.partition(chr(39))[0]}'{self._count}"
 
 
 def fresh_after(rule: Rule) -> Fresh:
     """Fresh names that do not clash with those that an earlier pass put into the rule."""
-    fresh = Fresh()
-    for _ in range(max((int(n.split("'")[1]) for n in variables(rule) if "'" in n), default=0)):
-        fresh("")
-    return fresh
+    return Fresh(max([int(n.split("'")[1]) for n in variables(rule) if "'" in n], default=0))
 
 
 def substitute(node: Any, mapping: Mapping[str, Expression]) -> Any:

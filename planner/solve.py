@@ -5,8 +5,9 @@ Negations and body aggregates are *lookups*: relations of answers, one for each 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
 
 from datalog.ast import Variable, variables
 from operators.expr import Col, Const, Expr
@@ -15,8 +16,9 @@ from planner.chain import Chain, Step
 from planner.collect import ROWS, collected
 from planner.draft import Body, Lookup
 from planner.nested import nest_parts
-from planner.order import choose, more_outside
+from planner.order import KEYED, LOOSE
 from planner.plan import Input, LookupRule, MapRule
+from planner.risk import Risk, Risks
 from planner.translate import Translator
 
 __all__ = ["inner_rows", "last_step"]
@@ -32,9 +34,9 @@ def last_step(chain: Chain) -> Step:
             chain.parts.append(chain.builder.unit())
         if len(chain.parts) <= 2 and not chain.lookups:
             parts, chain.parts = chain.parts, []
-            return chain.step(*parts)
+            return chain.step(*parts, last=True)
         assert len(chain.parts) > 1, f"{chain.clause.id}: a lookup needs variables that nothing binds"
-        i, j = choose(chain.parts, chain.body, chain.filters, chain.builder.relations)
+        _, (i, j) = chain.order.choose(chain.parts, chain.links)
         left, right = chain.parts[i], chain.parts[j]
         del chain.parts[j], chain.parts[i]
         chain.parts.insert(i, chain.materialise(chain.step(left, right)))
@@ -45,18 +47,27 @@ def attach(chain: Chain) -> bool:
 
     The answers are a part of their own, keyed by the variables that the lookup needs. They replace the part
     that asked where nothing else of it is needed. A lookup without variables is asked once, by the unit relation.
+    What may fail is asked by what all the others have left, those first that need least.
     """
-    for lookup in chain.lookups:
-        asking = _asking(chain, lookup)
+    if not chain.lookups:
+        return False
+    for i, risk in _in_turn(chain):
+        lookup = chain.lookups[i]
+        if risk and not _alone(chain):
+            return False
+        asking = _asking(chain, lookup, bool(risk))
         if asking is None:
             continue
-        chain.lookups.remove(lookup)
-        if not lookup.needs:
+        del chain.lookups[i]
+        if not lookup.needs and not risk:
             chain.parts.append(_answers(chain, lookup, asking))
             return True
-        chain.parts.remove(asking)
+        if asking in chain.parts:
+            chain.parts.remove(asking)
         chain.lookups.insert(0, lookup)  # until its key is settled its variables are needed
-        asking = _settled(chain, lookup, asking)
+        if risk:
+            asking = chain.guarded(asking, chain.parts)
+        asking = _settled(chain, lookup, asking, risk)
         del chain.lookups[0]
         answers = _answers(chain, lookup, asking)
         if _replaces(chain, asking, answers):
@@ -68,27 +79,53 @@ def attach(chain: Chain) -> bool:
     return False
 
 
-def _asking(chain: Chain, lookup: Lookup) -> Part | None:
+def _in_turn(chain: Chain) -> Iterator[tuple[int, Risk]]:
+    """The lookups to try, by place: all that cannot fail; or if all may, those first that need least.
+
+    Usually the first will do, and there may be many.
+    """
+    risky = []
+    for i, lookup in enumerate(chain.lookups):
+        if risk := chain.risks.lookup(lookup):
+            risky.append((i, risk))
+        else:
+            yield i, risk
+    if len(risky) == len(chain.lookups):
+        yield from sorted(risky, key=lambda entry: len(entry[1]))
+
+
+def _alone(chain: Chain) -> bool:
+    """Whether one part is left, or only what may fail finds partners for the others."""
+    return len(chain.parts) < 2 or chain.order.choose(chain.parts, chain.links)[0] == KEYED
+
+
+def _asking(chain: Chain, lookup: Lookup, risky: bool) -> Part | None:
     """The part that binds all that a lookup needs: best one outside the recursion, so that the answers are too."""
-    if not lookup.needs:
+    if not lookup.needs and (not risky or not chain.parts):
         return chain.builder.unit(len(chain.body.atoms))
     candidates = []
     for part in chain.parts:
         known = set(part.variables)
-        if all(chain.body.roots(Variable(n), known) <= known for n in lookup.needs) and not part.lookup:
+        if not part.lookup and all(chain.comes_down_to(n, known) <= known for n in lookup.needs):
             candidates.append(part)
-    if any(p.recursive for p in chain.parts) and more_outside(
-        chain.parts, chain.body, chain.filters, chain.builder.relations
-    ):
+    if any(p.recursive for p in chain.parts) and not risky and _more_outside(chain):
         candidates = [p for p in candidates if not p.recursive]
     return min(candidates, key=lambda p: (p.recursive, len(p.variables), p.position), default=None)
 
 
-def _settled(chain: Chain, lookup: Lookup, asking: Part) -> Part:
+def _more_outside(chain: Chain) -> bool:
+    """Whether the next join is one of parts outside the recursion."""
+    if len(chain.parts) < 2:
+        return False
+    rank, pair = chain.order.choose(chain.parts, chain.links)
+    return rank <= LOOSE and not any(chain.parts[i].recursive for i in pair)
+
+
+def _settled(chain: Chain, lookup: Lookup, asking: Part, risk: Risk) -> Part:
     """The asking part as one relation with a column for each variable of the key, its own filters applied."""
     computed = [n for n in lookup.needs if n not in asking.variables]
-    if computed or chain.usable(asking.variables):
-        return chain.materialise(chain.step(asking), computed)
+    if computed or chain.usable(set(asking.variables), risk):
+        return chain.materialise(chain.step(asking, below=risk), dict.fromkeys(computed, "any"))
     return asking
 
 
@@ -143,13 +180,15 @@ def _rule(chain: Chain, lookup: Lookup, asking: Part, inner: Part, body: Body) -
     value = None
     if lookup.function != "count" and lookup.target is not None:
         value = translator.expression(lookup.target, row)
+    risks = chain.risks.inside(replace(lookup, body=body))
+    filters = sorted(body.filters, key=lambda f: len(risks.of(f)))
     chain.builder.add(
         LookupRule(
             head,
             head,
             Input(asking.relation, (), tuple(asking.variables.index(n) for n in key)),
             Input(inner.relation, (), tuple(inner.variables.index(n) for n in matched)),
-            tuple(translator.comparison(f, row) for f in body.filters),
+            tuple(translator.comparison(f, row) for f in filters),
             lookup.function,
             value,
             chain.clause.rule.text,
@@ -179,14 +218,20 @@ def inner_rows(chain: Chain, lookup: Lookup, asking: Part | None) -> tuple[Part,
         return Part(relation.name, tuple(a.name for a in atom.arguments), relation.types, 0), body
 
     extra: tuple[Part, ...] = ()
-    if _asks_for_outer(body, lookup.needs):
+    outer = {name: chain.risks.type(Variable(name)) for name in lookup.needs}
+    program = chain.builder.program
+    risks = Risks(body, program.relations, chain.builder.functions, outer, longest=program.longest)
+    beyond = _asks_for_outer(body, lookup.needs)
+    if beyond or any(map(risks.lookup, body.lookups)):
         if asking is not None and not asking.recursive:
             extra = (_keys(chain, lookup.needs, asking),)
         else:
-            body = collected(chain.builder, body, lambda nested: inner_rows(chain, nested, None))
+            body = collected(chain.builder, body, risks, lambda nested: inner_rows(chain, nested, None))
+            risks = Risks(body, program.relations, chain.builder.functions, outer, longest=program.longest)
     inside = {name for atom in body.atoms for name in variables(atom)}.union(*(part.variables for part in extra))
     inside |= {n.result for n in body.lookups if n.result is not None}
-    own = tuple(f for f in body.filters if body.roots(f) <= inside)
+    # what may fail is decided for rows that are asked for, and for no others
+    own = tuple(f for f in body.filters if body.roots(f) <= inside and not risks.of(f))
     late = replace(body, filters=tuple(f for f in body.filters if f not in own))
     wanted = {n for f in late.filters for n in body.roots(f)} | set(lookup.needs)
     if lookup.target is not None and lookup.function != "count":
@@ -199,6 +244,7 @@ def inner_rows(chain: Chain, lookup: Lookup, asking: Part | None) -> tuple[Part,
         frozenset(),
         True,
         extra,
+        outer,
     )
     step = last_step(sub)
     if len(step.parts) == 1 and not step.where:

@@ -111,20 +111,21 @@ def _stratum(plan: Plan, stratum: Stratum, done: set[str]) -> Iterator[str]:
 
 def _rule(plan: Plan, rule: PlanRule) -> Iterator[str]:
     sources = inputs_of(rule)
-    if any(s.relation not in plan.relations for s in sources) or rule.head not in plan.relations:
+    if [name for name in (rule.head, *[s.relation for s in sources]) if name not in plan.relations]:
         yield "a relation is missing"
         return
     head = plan.relations[rule.head]
+    width = 0
     for source in sources:
         arity = plan.relations[source.relation].arity
-        if not _within(source.key, arity) or (source.at != BROADCAST and not _within(source.at, arity)):
+        width += arity
+        if not _within(source.key if source.at == BROADCAST else (*source.key, *source.at), arity):
             yield f"key or placement of {source.relation} out of range"
-    width = sum(plan.relations[s.relation].arity for s in sources)
     if isinstance(rule, NestedRule):
         width = plan.relations[rule.outer.relation].arity
     if isinstance(rule, LookupRule):
         width = len(rule.left.key) + plan.relations[rule.inner.relation].arity
-    if not _within((c for e in _expressions(rule) for c in columns(e)), width):
+    if not _within(_read(rule), width):
         yield "an expression reads a column that is not there"
     if isinstance(rule, (MapRule, JoinRule)) and len(rule.outputs) != head.arity:
         yield "the outputs are not the columns of the head"
@@ -142,6 +143,17 @@ def _rule(plan: Plan, rule: PlanRule) -> Iterator[str]:
         yield from _nested(rule, plan, head)
     else:
         yield from _lookup(rule, head.partition, head.arity)
+
+
+def _read(rule: PlanRule) -> list[int]:
+    """The columns that the expressions of a rule read."""
+    found: list[int] = []
+    for expr in _expressions(rule):
+        if isinstance(expr, Col):
+            found.append(expr.index)
+        else:
+            found += columns(expr)
+    return found
 
 
 def _expressions(rule: PlanRule) -> Iterator[Expr]:
@@ -249,9 +261,10 @@ def _together(left: Input, right: Input, length: int) -> bool:
     """Whether two sides are hashed on corresponding columns of their keys."""
     if left.at == BROADCAST or right.at == BROADCAST:
         return True
-    pairs = {(left.key[i], right.key[i]) for i in range(length)}
-    return len(left.at) == len(right.at) and all(pair in pairs for pair in zip(left.at, right.at, strict=True))
+    pairs = set(zip(left.key[:length], right.key[:length], strict=True))
+    return len(left.at) == len(right.at) and pairs.issuperset(zip(left.at, right.at, strict=True))
 
 
 def _within(indexes: Iterable[int], limit: int) -> bool:
-    return all(0 <= i < limit for i in indexes)
+    found = indexes if isinstance(indexes, (tuple, list)) else list(indexes)
+    return not found or (min(found) >= 0 and max(found) < limit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from datalog.format import format_value
+from operators.attempt import Attempt
 from operators.expr import Apply, Col, Const, Expr
 from operators.monoids import parameter_of
 from planner.passes.stratify import inputs_of
@@ -55,6 +56,12 @@ def expression(expr: Expr, row: Sequence[str], inside: bool = False) -> str:
     if isinstance(expr, Const):
         return format_value(expr.value)
     assert isinstance(expr, Apply)
+    if isinstance(expr.function, Attempt):
+        tried = " and ".join(expression(e, [row[a.index] for a in expr.arguments if isinstance(a, Col)])
+                             for e in expr.function.conditions)
+        return f"what failed in {tried}" if expr.function.tells else f"({tried} or it fails)"
+    if expr.inline == "sound":
+        return f"no {expression(expr.arguments[0], row)}"
     if expr.name == "list":
         return f"[{listed(expr.arguments, row)}]"
     if len(expr.arguments) != 2 or expr.name.strip("+-*/%^=!<>"):

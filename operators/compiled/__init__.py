@@ -5,6 +5,7 @@ not wanted (the environment has LIVELOG_COMPILED=0), that is used instead. They 
 
 - `facts`: the table of `operators.facts`;
 - `cells`: loops of `operators.tally` and `operators.anchored_loops`;
+- `columns`: the walk over rows of `livelog.exchange`;
 - `rows`: the check of `livelog.values`.
 
 `shared.pxd` has what they have in common.

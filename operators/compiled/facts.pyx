@@ -54,6 +54,27 @@ cdef inline uint32_t hash_of(PyObject* row) except? 0xFFFFFFFF:
 
 
 @cython.final
+cdef class Note:
+    """The way back from a batch; see `operators.facts`.
+
+    Of one that is let in, `_first` is the position behind all that was there before; of one that is counted in, `_done`
+    is how many of its rows are; of one that is taken out, `_out` says which of its rows are. Nothing can fail between a
+    change of the table and that of the note.
+    """
+
+    cdef list _rows
+    cdef Py_ssize_t _first
+    cdef Py_ssize_t _done
+    cdef char* _out
+
+    def __cinit__(self):
+        self._first = -1
+
+    def __dealloc__(self):
+        PyMem_Free(self._out)
+
+
+@cython.final
 cdef class Facts:
     """A mapping from facts to multiplicities, in the order in which the facts came; see `operators.facts`."""
 
@@ -274,13 +295,53 @@ cdef class Facts:
             if slot.at >= 0:
                 ask_for(self._row(slot.at))
 
-    def let_in(self, batch):
+    def note(self):
+        return Note()
+
+    def revert(self, Note note):
+        cdef Py_ssize_t i, at, place
+        cdef PyObject* row
+        if note._first >= 0:
+            for at in range(note._first, self._end):
+                row = self._row(at)[0]
+                if row != NULL:
+                    self._remove(self._find(row, hash_of(row)))
+        while note._done:
+            row = PyList_GET_ITEM(note._rows, note._done - 1)
+            self._take_copy(self._find(row, hash_of(row)))
+            note._done -= 1
+        if note._out != NULL:
+            for i in range(len(note._rows)):
+                if note._out[i]:
+                    row = PyList_GET_ITEM(note._rows, i)
+                    self._make_room(1)
+                    self._add_copy(row, hash_of(row))
+                    note._out[i] = 0
+
+    cdef inline int _add_copy(self, PyObject* row, uint32_t hash) except -1:
+        """One copy more; there is room for it."""
+        cdef Py_ssize_t place = self._find(row, hash)
+        if place < 0:
+            return self._append(row, hash)
+        return self._set_count(self._slots[place].at, self._count(self._slots[place].at) + 1)
+
+    cdef inline void _take_copy(self, Py_ssize_t place) noexcept:
+        """One copy less of what is there; where there are several, their page has counts."""
+        cdef Py_ssize_t at = self._slots[place].at
+        if self._count(at) > 1:
+            self._pages[at >> BITS].counts[at & (PAGE - 1)] -= 1
+        else:
+            self._remove(place)
+
+    def let_in(self, batch, Note note=None):
         cdef list rows = checked(batch)
         cdef Py_ssize_t begin, end, i, n = len(rows)
         cdef uint32_t[BLOCK] hashes
         cdef PyObject* row
         cdef list came = None  # as long as all of them are new, it is the batch
         self._make_room(n)
+        if note is not None:
+            note._first = self._end
         for begin in range(0, n, BLOCK):
             end = min(begin + BLOCK, n)
             self._ask(rows, begin, end, hashes)
@@ -295,30 +356,32 @@ cdef class Facts:
                         came.append(<object> row)
         return rows if came is None else came
 
-    def count_in(self, batch):
+    def count_in(self, batch, Note note=None):
         cdef list rows = checked(batch)
-        cdef Py_ssize_t begin, end, i, place, n = len(rows)
+        cdef Py_ssize_t begin, end, i, n = len(rows)
         cdef uint32_t[BLOCK] hashes
-        cdef PyObject* row
+        if note is not None:
+            note._rows = rows
         for begin in range(0, n, BLOCK):
             end = min(begin + BLOCK, n)
             self._make_room(end - begin)  # not for all: many copies may be of few facts
             self._ask(rows, begin, end, hashes)
             for i in range(begin, end):
-                row = PyList_GET_ITEM(rows, i)
-                place = self._find(row, hashes[i - begin])
-                if place >= 0:
-                    self._set_count(self._slots[place].at, self._count(self._slots[place].at) + 1)
-                else:
-                    self._append(row, hashes[i - begin])
+                self._add_copy(PyList_GET_ITEM(rows, i), hashes[i - begin])
+                if note is not None:
+                    note._done += 1
 
-    def take_out(self, batch, came):
+    def take_out(self, batch, came, Note note=None):
         cdef list rows = checked(batch), news = checked(came)
         cdef Py_ssize_t begin, end, i, place, at, n = len(rows), first = self._end
         cdef uint32_t[BLOCK] hashes
         cdef PyObject* row
         cdef list out = None  # as long as all of them are there, it is the batch
         cdef list recalled = []
+        if note is not None:
+            note._out = <char*> allocated(n + 1)
+            memset(note._out, 0, n + 1)
+            note._rows = rows
         if news:
             first = max(0, self._position(news[0]))  # all that came with it stand behind it
         for begin in range(0, n, BLOCK):
@@ -335,10 +398,9 @@ cdef class Facts:
                 at = self._slots[place].at
                 if at >= first:
                     recalled.append(<object> row)
-                if self._count(at) > 1:
-                    self._set_count(at, self._count(at) - 1)
-                else:
-                    self._remove(place)
+                self._take_copy(place)
+                if note is not None:
+                    note._out[i] = 1
                 if out is not None:
                     out.append(<object> row)
         return (rows if out is None else out), recalled

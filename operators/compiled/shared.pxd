@@ -14,11 +14,14 @@ cdef extern from *:
     """
     #if defined(__GNUC__) || defined(__clang__)
     #define ask_for(address) __builtin_prefetch((address), 1)
+    #define ask_to_read(address) __builtin_prefetch((address), 0)
     #else
     #define ask_for(address) ((void)0)
+    #define ask_to_read(address) ((void)0)
     #endif
     """
     void ask_for(void* address)  # from the memory, what will be written soon, without waiting for it
+    void ask_to_read(void* address)  # the same, of what will be read
 
 
 cdef inline list checked(batch):

@@ -99,8 +99,33 @@ class Quantile(_Ordered):
         return (a * under_b * (divisor - rest) + b * under_a * rest) / (under_a * under_b * divisor)
 
 
+LONGEST = 1 << 20
+"""Elements of a list that an aggregate makes, unless somebody says otherwise."""
+
+
+def _fits(what: str, values: tuple[Any, ...], longest: int) -> tuple[Any, ...]:
+    """Values as the list that they are, unless it has lists inside it, and too many elements with them."""
+    if any([type(value) is tuple for value in values]):
+        _check(what, _elements(values), longest)
+    return values
+
+
+def _elements(values: tuple[Any, ...]) -> int:
+    return len(values) + sum([_elements(value) for value in values if type(value) is tuple])
+
+
+def _check(what: str, length: int, longest: int) -> None:
+    if length > longest:
+        raise ValueError(
+            f"{what} makes a list of {length:,} elements, more than the {longest:,} that are allowed; a higher "
+            "`longest=` or `--longest` allows more"
+        )
+
+
 class Top(_Ordered):
     """The largest values as a list, the largest first, with repetitions; the empty list of nothing.
+
+    More than `longest` of them are an error.
 
     >>> t = Top(2); t.add_all([3, 9, 9, 1]); t.result()
     (9, 9)
@@ -108,14 +133,16 @@ class Top(_Ordered):
     (9, 3)
     """
 
-    __slots__ = ("_size",)
+    __slots__ = ("_longest", "_size")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, longest: int = LONGEST) -> None:
         super().__init__()
         self._size = size
+        self._longest = longest
 
     def result(self) -> Any:
-        return self._values.largest(self._size)
+        _check("top", min(self._size, self.count), self._longest)
+        return _fits("top", self._values.largest(self._size), self._longest)
 
 
 class Bottom(Top):
@@ -128,20 +155,24 @@ class Bottom(Top):
     __slots__ = ()
 
     def result(self) -> Any:
-        return self._values.smallest(self._size)
+        _check("bottom", min(self._size, self.count), self._longest)
+        return _fits("bottom", self._values.smallest(self._size), self._longest)
 
 
 class Collect(_Ordered):
     """All values as a sorted list, with repetitions; the empty list of nothing. O(values) a result after a change.
 
+    More than `longest` of them are an error.
+
     >>> c = Collect(); c.add_all(["b", "a", "b"]); c.result()
     ('a', 'b', 'b')
     """
 
-    __slots__ = ("_answer",)
+    __slots__ = ("_answer", "_longest")
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int = LONGEST) -> None:
         super().__init__()
+        self._longest = longest
         self._answer: tuple[Any, ...] | None = ()
 
     def add(self, value: Any, weight: int) -> None:
@@ -154,5 +185,6 @@ class Collect(_Ordered):
 
     def result(self) -> Any:
         if self._answer is None:
-            self._answer = tuple(self._values)
+            _check("collect", self.count, self._longest)
+            self._answer = _fits("collect", tuple(self._values), self._longest)
         return self._answer

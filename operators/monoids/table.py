@@ -1,6 +1,7 @@
 """From the name of an aggregate to its states.
 
-The name of one with a parameter holds it, as in `quantile(0.9)`: so a plan says all of an aggregate in one string.
+The name of one with a parameter holds it, as in `quantile(0.9)`: so a plan says all of an aggregate in one string. What
+follows it in `collect(longest)`, `top(3, longest)` and `bottom(3, longest)` is how long a list may be.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def parameter_of(name: str) -> tuple[str, str | None]:
 def factory(
     name: str, registered: Mapping[str, Callable[[list[Any]], Any]], kind: str = "number"
 ) -> Callable[[], Monoid]:
-    """What makes an empty state of the aggregate with that name; `kind` is the type of its result.
+    """What makes an empty state of the aggregate with that name; `kind` is the type of its result, `any` if unknown.
 
     >>> factory("count", {})().result()
     0
@@ -69,6 +70,8 @@ def factory(
     """
     if name in registered:
         implementation = registered[name]
+        if hasattr(implementation, "typed"):  # it looks after the type of what it answers
+            implementation = implementation.typed(kind)
         if isinstance(implementation, UserMonoid):
             return implementation.empty
         return lambda: UserAggregate(implementation)
@@ -78,9 +81,9 @@ def factory(
     if function == "quantile":
         fraction = Fraction(parameter)
         return lambda: Quantile(fraction)
-    size = int(parameter)
-    state = {"top": Top, "bottom": Bottom}[function]
-    return lambda: state(size)
+    sizes = [int(size) for size in parameter.split(",")]
+    state: Callable[..., Monoid] = {"top": Top, "bottom": Bottom, "collect": Collect}[function]
+    return lambda: state(*sizes)
 
 
 def of_nothing(name: str, registered: Mapping[str, Any]) -> Any:

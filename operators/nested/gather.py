@@ -72,7 +72,7 @@ def _added(source: Source, factors: Sequence[Factor]) -> list[str]:
         if factor.value is None:
             added.append("a")
             continue
-        value = source.expression(factor.value, _column)
+        value = source.expression(factor.value, _column, factor.exact)
         if factor.lift is None:
             added.append(f"a * {value}")
             continue
@@ -116,7 +116,7 @@ def gather_total(where: Sequence[Expr], factors: Sequence[Factor]) -> Kernel:
 def gather_running(where: Sequence[Expr], equal: Equal, key: Expr, value: Expr | None, kind: str) -> Kernel:
     """`(batch, out)`: by (values that are equal, key), the sum of the values and the number of negative ones.
 
-    Without a value, rows are counted. Floats (`kind`) are added up in units, exactly.
+    Without a value, rows are counted. Floats (`kind`) are added up in units, exactly; whole numbers are of any size.
 
     >>> from operators.expr import Col
     >>> kernel = gather_running((), (), Col(0), Col(1), "number")
@@ -129,7 +129,7 @@ def gather_running(where: Sequence[Expr], equal: Equal, key: Expr, value: Expr |
     if value is None:
         source.line(2, "v = a; n = 0")
     else:
-        source.line(2, f"x = {source.expression(value, _column)}")
+        source.line(2, f"x = {source.expression(value, _column, kind == 'number')}")
         source.line(2, "n = a if x < 0 else 0")
         source.line(2, f"v = a * {source.name(units, 'f')}(x)" if kind == "float" else "v = a * x")
     source.line(2, "s = get(k)")

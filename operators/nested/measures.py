@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from operators.expr import Expr
+from operators.expr import Apply, Expr
 from operators.monoids import Linear, Monoid
 from operators.source import Source, tuple_text
 from operators.sums import Factor
@@ -66,7 +66,9 @@ class Measures:
                     plain = kind in ("number", "unsigned") and all(
                         sample[i] == v for sample, v in zip(samples, SAMPLES[kind], strict=True)
                     )
-                    self.entries.append(Factor(argument) if plain else Factor(argument, state.lift, i))
+                    # whole numbers are computed exactly: an overflow is one of the total, as over a join
+                    exact = kind in ("number", "unsigned") and isinstance(argument, Apply)
+                    self.entries.append(Factor(argument, None if plain else state.lift, 0 if plain else i, exact))
             self._plan.append((state, texts))
         self.width = 1 + len(self.entries)
 

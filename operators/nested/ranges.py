@@ -128,20 +128,23 @@ class AtSum:
             outer.show(NOTHING)
             return
         running = self._running(e)
-        if not running.negatives:
-            total = running.total
-            try:
-                # the largest sum there is: if even that can be computed, all can
-                if not self._plain or total > HIGHEST:
-                    self._value(0 if self._sums.from_above else total, total)
-                if self._upwards:
-                    outer.show((running.cut_above(threshold, self._inclusive, self._side), TOP))
-                else:
-                    outer.show(self._range(running, threshold))
-                return
-            except ArithmeticError:
-                pass
-        outer.pick(set(self._tried(e, list(outer.keys()), threshold)))
+        if running.negatives or not self._shown(running, threshold, outer):
+            outer.pick(set(self._tried(e, list(outer.keys()), threshold)))
+
+    def _shown(self, running: Running, threshold: Any, outer: Outer) -> bool:
+        """Show the keys that qualify as a range. False if a sum cannot be computed: then each key is on its own."""
+        total = running.total
+        try:
+            # the largest sum there is: if even that can be computed, all can
+            if not self._plain or total > HIGHEST:
+                self._value(0 if self._sums.from_above else total, total)
+            if self._upwards:
+                outer.show((running.cut_above(threshold, self._inclusive, self._side), TOP))
+            else:
+                outer.show(self._range(running, threshold))
+        except ArithmeticError:
+            return False
+        return True
 
     def _range(self, running: Running, threshold: Any) -> Range:
         low, high = passing(self._op, threshold)

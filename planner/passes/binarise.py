@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from datalog.ast import Expression, HeadAggregate, Variable, variables
 from operators.expr import Apply, Col, Expr
@@ -54,11 +55,9 @@ def _plain(builder: Builder, clause: Clause, component: frozenset[str]) -> None:
     body, head = clause.normal, clause.rule.head
     chain = Chain(builder, clause, body, variables(head), component, False)
     step = last_step(chain)
-    types = builder.relations[head.relation].types
-    outputs = tuple(
-        chain.translator.stored(argument, step.row, step.types, type_)
-        for argument, type_ in zip(head.arguments, types, strict=True)
-    )
+    types = builder.kinds(head.relation)
+    stored = chain.translator.stored
+    outputs = tuple([stored(a, step.row, step.types, kind) for a, kind in zip(head.arguments, types, strict=True)])
     builder.add(step.rule(clause.id, head.relation, outputs, clause.rule.text))
 
 
@@ -70,6 +69,7 @@ def _group(builder: Builder, clause: Clause, recursive: bool) -> None:
     """
     head = clause.rule.head
     relation = builder.relations[head.relation]
+    types = dict(enumerate(builder.kinds(relation.name)))
     names: dict[int, Expression] = {i: a for i, a in enumerate(head.arguments) if not isinstance(a, HeadAggregate)}
     body = clause.normal
     computed = {f"group'{i}": a for i, a in names.items() if not isinstance(a, Variable) or a.name in body.definitions}
@@ -86,9 +86,8 @@ def _group(builder: Builder, clause: Clause, recursive: bool) -> None:
     if nest is not None:
         step = step if len(step.parts) == 1 else chain.step(chain.materialise(step))
     elif computed and len(step.parts) == 1:
-        step = chain.step(chain.materialise(step, computed))
+        step = chain.step(chain.materialise(step, {f"group'{i}": types[i] for i in names}))
 
-    types = dict(enumerate(relation.types))
     aggregates = tuple(
         (a.function, _argument(chain, step, a, types[i]))
         for i, a in enumerate(head.arguments)

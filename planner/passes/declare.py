@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
-from datalog.ast import HeadAggregate, Program, Relation
+from msgspec.structs import replace
+
+from datalog.ast import HeadAggregate, Relation, Rule
 from operators.expr import Col
 from planner.draft import Draft
 from planner.plan import Input, MapRule, PlanRule, RelationPlan
@@ -34,9 +36,10 @@ def declare(draft: Draft) -> Draft:
     rules: list[PlanRule] = []
     mixed = {f.head.relation for f in program.facts} | {d.relation for d in program.directives_of("input")}
     derived = program.derived
+    grouped = {rule.head.relation: rule for rule in reversed(program.rules) if rule.aggregates}
     for name, relation in program.relations.items():
         view = name in derived
-        plan = _relation(program, relation, view)
+        plan = _relation(relation, view, grouped)
         if name in draft.layers:
             plan = replace(plan, kind="auxiliary", layer=draft.layers[name])
         if (near := draft.tolerances.get(name)) is not None:
@@ -78,13 +81,13 @@ def facts_of(view: RelationPlan) -> tuple[RelationPlan, MapRule]:
     return holder, MapRule(name, view.name, Input(name, view.partition), (), outputs, f"the facts of {view.name}")
 
 
-def _relation(program: Program, relation: Relation, view: bool) -> RelationPlan:
+def _relation(relation: Relation, view: bool, grouped: Mapping[str, Rule]) -> RelationPlan:
     return RelationPlan(
         relation.name,
         tuple(c.name for c in relation.columns),
         tuple(c.type for c in relation.columns),
         "view" if view else "base",
-        _partition(program, relation),
+        _partition(relation, grouped.get(relation.name)),
         relation.key,
         relation.ttl,
         relation.bag,
@@ -92,14 +95,16 @@ def _relation(program: Program, relation: Relation, view: bool) -> RelationPlan:
     )
 
 
-def _partition(program: Program, relation: Relation) -> tuple[int, ...]:
-    """The declared partition columns, else the first column; but a key, or a group, must stay on one partition."""
+def _partition(relation: Relation, grouped: Rule | None) -> tuple[int, ...]:
+    """The declared partition columns, else the first column; but a key, or a group, must stay on one partition.
+
+    `grouped` is the first rule of the relation that has aggregates in its head.
+    """
     if relation.key:
         wanted = relation.partition or (0,)
         return wanted if set(wanted) <= set(relation.key) else relation.key[:1]
     if relation.partition is not None:
         return relation.partition
-    for rule in program.rules:
-        if rule.head.relation == relation.name and rule.aggregates:
-            return tuple(i for i, a in enumerate(rule.head.arguments) if not isinstance(a, HeadAggregate))[:1]
+    if grouped is not None:
+        return tuple(i for i, a in enumerate(grouped.head.arguments) if not isinstance(a, HeadAggregate))[:1]
     return (0,) if relation.columns else ()

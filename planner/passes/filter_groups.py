@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from datalog.families import family_of_type, family_of_value
 from operators.expr import Apply, Col, Expr, columns, shifted
@@ -30,6 +31,8 @@ def filter_groups(draft: Draft) -> Draft:
     q/1.groups :- line having v > 9
     q :- order, q/1.groups
     """
+    if not any(isinstance(rule, GroupRule) for rule in draft.rules):
+        return draft
     heads = Counter(rule.head for rule in draft.rules)
     readers: dict[str, list[str]] = {}
     for rule in draft.rules:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isinf
+
+from msgspec.structs import replace
 
 from datalog.ast import (
     Aggregate,
@@ -47,6 +49,8 @@ def having(draft: Draft) -> Draft:
     q/1.groups(o, sum'<x>) :- line(o, x).
     q(o, c, checked'(v)) :- order(o, c), q/1.groups(o, v), v > 9.
     """
+    if not any(clause.rule.aggregates for clause in draft.clauses):
+        return draft
     recursive = components(draft.program)
     notes = list(draft.notes)
     known = dict(draft.program.relations)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+
+from msgspec.structs import replace
 
 from datalog.ast import (
     Aggregate,
@@ -19,11 +20,14 @@ from datalog.ast import (
     Rule,
     Variable,
 )
-from operators.monoids import named
-from planner.draft import Draft
+from datalog.names import rewrite
+from operators.monoids import named, parameter_of
+from planner.draft import Clause, Draft
 from planner.rewrite import Fresh, substitute
 
 __all__ = ["name_aggregates"]
+
+LISTS = ("collect", "top", "bottom")
 
 
 def name_aggregates(draft: Draft) -> Draft:
@@ -37,16 +41,48 @@ def name_aggregates(draft: Draft) -> Draft:
     r(x) :- a(x), x < 2 * sum y : { b(x, y) }.
     r(x) :- a(x), sum'1 = sum y'2 : { b(x, y'2) }, x < 2 * sum'1.
     """
-    return replace(draft, clauses=tuple(replace(c, rule=_rule(c.rule)) for c in draft.clauses))
+    clauses = tuple([_clause(c) for c in draft.clauses])
+    if draft.program.longest is not None:
+        clauses = tuple(replace(c, rule=rewrite(c.rule, _sizing(draft.program.longest))) for c in clauses)
+    return replace(draft, clauses=clauses)
+
+
+def _sizing(longest: int) -> Callable[[Any], Any]:
+    """A function of nodes that tells the aggregates that make lists how long these may be."""
+
+    def sized(node: Any) -> Any:
+        if isinstance(node, (Aggregate, HeadAggregate)):
+            function, parameter = parameter_of(node.function)
+            if function in LISTS:
+                sizes = str(longest) if parameter is None else f"{parameter}, {longest}"
+                return replace(node, function=f"{function}({sizes})")
+        return node
+
+    return sized
+
+
+def _clause(clause: Clause) -> Clause:
+    rule = _rule(clause.rule)
+    return clause if rule is clause.rule else replace(clause, rule=rule)
 
 
 def _rule(rule: Rule) -> Rule:
+    parts = (rule.head, *rule.body)
+    if rule.flat or all(isinstance(a, (Variable, Constant)) for part in parts for a in _sides(part)):
+        return rule
     fresh = Fresh()
     scope = frozenset(_names_outside(rule.body))
     found: list[Literal] = []
     arguments = tuple(_lift(a, scope, fresh, found) for a in rule.head.arguments)
     body = (*_body(rule.body, scope, fresh), *found)
     return replace(rule, head=replace(rule.head, arguments=arguments), body=body)
+
+
+def _sides(part: Literal) -> tuple[Any, ...]:
+    """What stands in a head or a literal."""
+    if isinstance(part, Comparison):
+        return (part.left, part.right)
+    return (part.atom if isinstance(part, Negation) else part).arguments
 
 
 def _body(body: Iterable[Literal], scope: frozenset[str], fresh: Fresh) -> tuple[Literal, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from datalog.ast import (
+    DEEPEST,
     Aggregate,
     Atom,
     Call,
@@ -15,15 +17,20 @@ from datalog.ast import (
     Expression,
     Literal,
     Negation,
-    Relation,
+    Program,
     Variable,
     expressions,
     variables,
 )
+from datalog.errors import CheckProblem, Note
 from planner.draft import Body, Clause, Draft, Lookup
 from planner.rewrite import Fresh, fresh_after, outside, substitute
+from planner.risk import Risks
 
 __all__ = ["normalise"]
+
+LARGEST = 10_000
+"""Parts that an expression may have once its definitions are written out."""
 
 
 def normalise(draft: Draft) -> Draft:
@@ -38,20 +45,38 @@ def normalise(draft: Draft) -> Draft:
     r(x, c) :- a(x, 1, x), b(y, d), y = x, c = d + 1, c < 9, !s(x, _).
     r(x, c) :- a(x, _'1, x'2), b(x, d), c := d + 1, absent { s(x, _) }, _'1 = 1, x'2 = x, c < 9.
     """
-    return replace(draft, clauses=tuple(_clause(c, draft.program.relations) for c in draft.clauses))
+    return replace(draft, clauses=tuple([_clause(c, draft) for c in draft.clauses]))
 
 
-def _clause(clause: Clause, relations: Mapping[str, Relation]) -> Clause:
-    work = _Normaliser(relations, fresh_after(clause.rule))
+def _clause(clause: Clause, draft: Draft) -> Clause:
+    if all([isinstance(literal, Atom) and _is_normal(literal) for literal in clause.rule.body]):
+        return Clause(clause.id, clause.rule, Body(clause.rule.body, {}, (), ()))  # type: ignore[arg-type]
+    work = _Normaliser(draft.program, draft.functions, fresh_after(clause.rule))
     body, head = work.body(clause.rule.body, clause.rule.head, frozenset())
-    return replace(clause, rule=replace(clause.rule, head=head), body=body)
+    rule = clause.rule if head is clause.rule.head else replace(clause.rule, head=head)
+    return Clause(clause.id, rule, body)
+
+
+def _is_normal(atom: Atom) -> bool:
+    """Whether an atom is over distinct variables, as most are."""
+    return len({a.name for a in atom.arguments if isinstance(a, Variable)}) == len(atom.arguments)
+
+
+def _measure(node: Expression, depths: Mapping[str, int], sizes: Mapping[str, int]) -> tuple[int, int]:
+    """How deep and how large an expression is, given that of the variables in it."""
+    if isinstance(node, Variable):
+        return depths.get(node.name, 0), sizes.get(node.name, 1)
+    found = [_measure(a, depths, sizes) for a in getattr(node, "arguments", ())]
+    return 1 + max((depth for depth, _ in found), default=0), 1 + sum(size for _, size in found)
 
 
 class _Normaliser:
     """The work on one rule: `fresh` is shared by the body and all the inner bodies."""
 
-    def __init__(self, relations: Mapping[str, Relation], fresh: Fresh) -> None:
-        self.relations = relations
+    def __init__(self, program: Program, functions: Collection[str], fresh: Fresh) -> None:
+        self.program = program
+        self.relations = program.relations
+        self.functions = functions
         self.fresh = fresh
 
     def body(self, literals: tuple[Literal, ...], tail: Any, given: frozenset[str]) -> tuple[Body, Any]:
@@ -62,15 +87,19 @@ class _Normaliser:
         literals, tail = self.merge(literals, tail, given)
         filters: list[Comparison] = []
         atoms = [self.atom(a, filters) for a in literals if isinstance(a, Atom)]
-        bound = set(given).union(*(variables(a) for a in atoms))
+        bound = set(given).union([v.name for a in atoms for v in a.arguments])
         definitions: dict[str, Expression] = {}
         aggregates = self.define(literals, definitions, bound, filters)
 
         scope = frozenset(bound)
         lookups = [self.negation(n.atom, definitions, scope) for n in literals if isinstance(n, Negation)]
         lookups += [self.aggregate(name, node, scope) for name, node in aggregates]
-        # a comparison without a call cannot fail: it may protect one that can
-        filters.sort(key=lambda f: any(isinstance(e, Call) for e in expressions(f)))
+        self.limit(definitions)
+        if len(filters) > 1:
+            body = Body(tuple(atoms), definitions, tuple(lookups), ())
+            risks = Risks(body, self.relations, self.functions, longest=self.program.longest)
+            # what cannot fail may protect what can, and what needs less that can fail what needs more
+            filters.sort(key=lambda f: (len(risks.of(f)), any(isinstance(e, Call) for e in expressions(f))))
         return Body(tuple(atoms), definitions, tuple(lookups), tuple(filters)), tail
 
     def merge(self, literals: tuple[Literal, ...], tail: Any, given: frozenset[str]) -> tuple[tuple[Literal, ...], Any]:
@@ -78,7 +107,7 @@ class _Normaliser:
 
         Two columns of different types are not made one: 1 and 1.0 are equal, but 1 / 2 and 1.0 / 2 are not.
         """
-        while True:
+        while any([isinstance(literal, Comparison) for literal in literals]):
             types = self.column_types(literals)
             for i, literal in enumerate(literals):
                 mapping = self.synonym(literal, types, given)
@@ -87,7 +116,8 @@ class _Normaliser:
                     tail = substitute(tail, mapping)
                     break
             else:
-                return literals, tail
+                break
+        return literals, tail
 
     def synonym(
         self, literal: Literal, types: Mapping[str, set[str]], given: frozenset[str]
@@ -119,6 +149,8 @@ class _Normaliser:
 
     def atom(self, atom: Atom, filters: list[Comparison]) -> Atom:
         """The atom over distinct variables; what else it says goes to `filters`."""
+        if _is_normal(atom):
+            return atom
         seen: set[str] = set()
         arguments = []
         for argument in atom.arguments:
@@ -129,7 +161,7 @@ class _Normaliser:
                 argument = fresh
             seen.add(argument.name)
             arguments.append(argument)
-        return replace(atom, arguments=tuple(arguments))
+        return Atom(atom.relation, tuple(arguments), atom.span)
 
     def define(
         self,
@@ -143,8 +175,11 @@ class _Normaliser:
         Returns the aggregates with their results. An aggregate has a result only once its outer variables are bound:
         in `w = x + 1, w = count : { b(w) }` the first equation defines `w` and the second is a filter, in any order.
         """
-        names = bound.union(*(outside(literal) for literal in literals))
-        equations = [c for c in literals if isinstance(c, Comparison) and c.op == "="]
+        comparisons = [c for c in literals if isinstance(c, Comparison)]
+        if not comparisons:
+            return []
+        equations = [c for c in comparisons if c.op == "="]
+        names = bound.union(*(outside(literal) for literal in literals)) if equations else bound
         results: list[tuple[str, Aggregate]] = []
         progress = True
         while progress:
@@ -175,8 +210,25 @@ class _Normaliser:
                     equations.remove(equation)
                     progress = True
                     break
-        filters += [c for c in literals if isinstance(c, Comparison) and (c.op != "=" or c in equations)]
+        filters += [c for c in comparisons if c.op != "=" or c in equations]
         return results
+
+    def limit(self, definitions: Mapping[str, Expression]) -> None:
+        """Refuse definitions that are too deep or too large once those in them are written out."""
+        depths: dict[str, int] = {}
+        sizes: dict[str, int] = {}
+        for name, node in definitions.items():
+            depths[name], sizes[name] = _measure(node, depths, sizes)
+            if depths[name] > DEEPEST or sizes[name] > LARGEST:
+                raise CheckProblem(
+                    f"`{name.partition(chr(39))[0]}` comes out of too many equations, one in the other",
+                    node.span,
+                    self.program.source,
+                    [Note(
+                        f"written out, it is an expression of {depths[name]} levels and {sizes[name]} parts, more than "
+                        f"{DEEPEST} levels or {LARGEST} parts: give some of them a rule of their own"
+                    )],
+                )
 
     def negation(self, atom: Atom, definitions: dict[str, Expression], scope: frozenset[str]) -> Lookup:
         """`!r(x + 1, 2, _)` looks for `r(d, _'1, _)` with `_'1 = 2` and the outer definition `d := x + 1`."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import lru_cache
 from typing import Literal
+
+from msgspec.structs import replace
 
 from operators.expr import Col, Expr
 from planner.draft import UNIT, Draft
@@ -22,6 +24,7 @@ from planner.plan import (
     Placement,
     PlanRule,
     RelationPlan,
+    Stratum,
 )
 
 __all__ = ["place"]
@@ -50,10 +53,12 @@ def place(draft: Draft) -> Draft:
     for rule in reversed(draft.rules):
         work.place(rule)
     placed = {rule.id: work.at_home(rule) for rule in work.placed.values()}
-    strata = tuple(replace(s, rules=tuple(placed[rule.id] for rule in s.rules)) for s in draft.strata)
-    return replace(
-        draft, rules=tuple(placed[rule.id] for rule in draft.rules), strata=strata, relations=work.relations
-    )
+    strata = tuple([
+        Stratum(s.index, s.method, s.relations, s.inputs, tuple([placed[rule.id] for rule in s.rules]))
+        for s in draft.strata
+    ])
+    rules = tuple([placed[rule.id] for rule in draft.rules])
+    return replace(draft, rules=rules, strata=strata, relations=work.relations)
 
 
 HOME: Placement = (-1,)
@@ -102,21 +107,33 @@ class _Placer:
     def home(self, name: str) -> tuple[int, ...]:
         return self.relations[name].partition
 
+    def settled(self, name: str) -> tuple[int, ...] | None:
+        """The partition columns of a relation; None if they are open."""
+        return None if name in self.open else self.relations[name].partition
+
     def keeps_together(self, side: Input) -> tuple[int, ...] | None:
         """The positions in the key of a side's partition columns, if they are settled and all in the key."""
-        at_home = self.home(side.relation)
-        if side.relation in self.open or not at_home or not set(at_home) <= set(side.key):
-            return None
-        return tuple(side.key.index(c) for c in at_home)
+        return _keeping(side.key, self.settled(side.relation))
 
     # --- rules
 
     def place(self, rule: PlanRule) -> None:
-        if rule.id in self.placed:
-            return
-        for source in inputs_of(rule):
-            if source.relation in self.lookups:  # answers live where they are made
-                self.place(self.lookups[source.relation])
+        """Place a rule, after those that make the answers it reads: answers live where they are made."""
+        waiting = [rule]
+        if not self.lookups:
+            self.place_one(waiting.pop())
+        while waiting:
+            rule = waiting[-1]
+            made = [self.lookups[s.relation] for s in inputs_of(rule) if s.relation in self.lookups]
+            first = [other for other in made if other.id not in self.placed]
+            if rule.id not in self.placed and not first:
+                self.place_one(rule)
+            if first and rule.id not in self.placed:
+                waiting += reversed(first)
+            else:
+                waiting.pop()
+
+    def place_one(self, rule: PlanRule) -> None:
         if isinstance(rule, MapRule):
             self.placed[rule.id] = self.map(rule)
         elif isinstance(rule, GroupRule):
@@ -136,9 +153,9 @@ class _Placer:
         def written(source: Input) -> Input:
             return replace(source, at=self.home(source.relation)) if source.at == HOME else source
 
-        if isinstance(rule, MapRule):
+        if isinstance(rule, MapRule) and rule.input.at == HOME:
             return replace(rule, input=written(rule.input))
-        if isinstance(rule, (JoinRule, LineageRule)):
+        if isinstance(rule, (JoinRule, LineageRule)) and HOME in (rule.left.at, rule.right.at):
             return replace(rule, left=written(rule.left), right=written(rule.right))
         return rule
 
@@ -150,7 +167,8 @@ class _Placer:
         wanted = _columns([rule.outputs[c] for c in self.home(rule.head)])
         if wanted is not None and name not in self.groups:
             self.settle(name, wanted)
-        return replace(rule, input=replace(rule.input, at=HOME))
+        source = Input(name, HOME if name in self.open else self.home(name), rule.input.key)
+        return MapRule(rule.id, rule.head, source, rule.where, rule.outputs, rule.text)
 
     def group(self, rule: GroupRule) -> Input:
         """A group meets on one partition: hashed by group columns, best by those that place the head too."""
@@ -183,8 +201,8 @@ class _Placer:
             width = self.relations[left.relation].arity
             places = [at for at in (left_at, _shifted(right_at, width)) if at not in (BROADCAST, HOME)]
             self.made(rule.head, rule.outputs, places)
-        placed = replace(rule, left=replace(left, at=left_at), right=replace(right, at=right_at))
-        return replace(placed, probe=self.probe(placed))
+        left, right = Input(left.relation, left_at, left.key), Input(right.relation, right_at, right.key)
+        return JoinRule(rule.id, rule.head, left, right, rule.where, rule.outputs, self.probe(rule), rule.text)
 
     def sides(self, rule: JoinRule | LineageRule, head: Sequence[Expr | None]) -> tuple[Placement, Placement]:
         """Where a join meets its two sides; `head` has what the head's columns are, as far as a row tells them."""
@@ -195,7 +213,7 @@ class _Placer:
         chosen, at_home = self.columns(left, right, 1 if self.recursive(right.relation, rule.head) else 0)
         if not at_home and small[0] != small[1]:
             return self.product(rule, head, 0 if small[0] else 1)
-        left_at, right_at = tuple(left.key[i] for i in chosen), tuple(right.key[i] for i in chosen)
+        left_at, right_at = tuple([left.key[i] for i in chosen]), tuple([right.key[i] for i in chosen])
         self.settle(left.relation, left_at)
         self.settle(right.relation, right_at)
         return left_at, right_at
@@ -205,13 +223,7 @@ class _Placer:
 
         `preferred` is the side to keep at home if only one can be.
         """
-        sides = [left, right]
-        options = {i: chosen for i, side in enumerate(sides) if (chosen := self.keeps_together(side)) is not None}
-        for chosen in options.values():
-            if all(s.relation in self.open or tuple(s.key[i] for i in chosen) == self.home(s.relation) for s in sides):
-                return chosen, True
-        both_open = left.relation in self.open and right.relation in self.open
-        return next((options[i] for i in (preferred, 1 - preferred) if i in options), (0,)), both_open
+        return _meeting((left.key, right.key), (self.settled(left.relation), self.settled(right.relation)), preferred)
 
     def weight(self, side: Input, head: str) -> tuple[bool, bool, int]:
         """What speaks for a side of a product to be the one that is shipped: few tuples, and not the recursion's."""
@@ -245,8 +257,8 @@ class _Placer:
             return "left" if inside[1] else "right"
         arity = self.relations[rule.left.relation].arity
         fixed = {e.index for e in rule.outputs if isinstance(e, Col)}
-        right = sum(1 for i in fixed if i >= arity)
-        return "right" if right > len(fixed) - right else "left"
+        right = [i for i in fixed if i >= arity]
+        return "right" if 2 * len(right) > len(fixed) else "left"
 
     def lookup(self, rule: LookupRule) -> LookupRule:
         """Each key asks on one partition; the inner rows are there too, or everywhere."""
@@ -286,6 +298,28 @@ class _Placer:
             self.settle(other.input.relation, ())
         placed = rule.with_inputs(lambda source: replace(source, at=everywhere))
         return replace(placed, outer=replace(rule.outer, at=at), inner=inner)
+
+
+def _keeping(key: tuple[int, ...], home: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """The positions in a key of the partition columns, if they are settled and all in the key."""
+    if not home or not set(home) <= set(key):
+        return None
+    return tuple([key.index(c) for c in home])
+
+
+@lru_cache(maxsize=1024)
+def _meeting(
+    keys: tuple[tuple[int, ...], tuple[int, ...]],
+    homes: tuple[tuple[int, ...] | None, tuple[int, ...] | None],
+    preferred: int,
+) -> tuple[tuple[int, ...], bool]:
+    """What `_Placer.columns` says of two sides with these keys and partition columns (None if they are open)."""
+    sides = list(zip(keys, homes, strict=True))
+    options = {i: chosen for i, side in enumerate(sides) if (chosen := _keeping(*side)) is not None}
+    for chosen in options.values():
+        if all(home is None or tuple([key[i] for i in chosen]) == home for key, home in sides):
+            return chosen, True
+    return next((options[i] for i in (preferred, 1 - preferred) if i in options), (0,)), homes == (None, None)
 
 
 def _columns(expressions: Sequence[Expr | None]) -> tuple[int, ...] | None:

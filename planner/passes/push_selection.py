@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
+
+from msgspec.structs import replace
 
 from datalog.ast import Atom, Call, Expression, HeadAggregate, Variable, variables
 from planner.draft import Clause, Draft, Lookup, components
@@ -55,11 +57,17 @@ def push_selection(draft: Draft) -> Draft:
     ... ''')
     path: min c by x, y
     """
+    readers: dict[str, list[Clause]] = {}
+    for clause in draft.clauses:
+        if any(a.function in ("min", "max") for a in clause.rule.aggregates):
+            for name in dict.fromkeys(a.relation for a in clause.normal.atoms):
+                readers.setdefault(name, []).append(clause)
+    if not readers:
+        return draft
     recursive = components(draft.program)
     relations, remarks = dict(draft.relations), list(draft.notes)
     for name in (n for n in draft.relations if n in recursive):
-        readers = [c for c in draft.clauses if _takes_best(c, name)]
-        if not any(c.rule.head.relation not in recursive[name] for c in readers):
+        if not any(c.rule.head.relation not in recursive[name] for c in readers.get(name, ())):
             continue
         try:
             selection = _prove(draft, name, recursive[name])
@@ -76,12 +84,6 @@ def push_selection(draft: Draft) -> Draft:
                 "tuples that tie with the best only because sums are rounded may be left out"
             )
     return replace(draft, relations=relations, notes=tuple(remarks))
-
-
-def _takes_best(clause: Clause, name: str) -> bool:
-    return any(a.relation == name for a in clause.normal.atoms) and any(
-        a.function in ("min", "max") for a in clause.rule.aggregates
-    )
 
 
 # --- the readers ---------------------------------------------------------------------------------------------

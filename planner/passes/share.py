@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from planner.draft import Draft
 from planner.plan import GroupRule, Input, JoinRule, LineageRule, LookupRule, MapRule, NestedRule, PlanRule
@@ -30,7 +31,7 @@ def share(draft: Draft) -> Draft:
     same: dict[str, str] = {}
     rules: list[PlanRule] = []
     for rule in draft.rules:  # a rule comes after those that make its auxiliaries
-        rule = _renamed(rule, same)
+        rule = _renamed(rule, same) if same else rule
         relation = relations[rule.head]
         if relation.kind == "auxiliary" and relation.layer is None and heads[rule.head] == 1:
             known = made.setdefault((replace(rule, id="", head="", text=""), relation.weighted), rule.head)

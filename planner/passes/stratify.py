@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import heapify, heappop, heappush
 
-import networkx as nx
+from msgspec.structs import replace
 
+from datalog.dependencies import components
 from planner.draft import Draft
 from planner.plan import GroupRule, Input, JoinRule, LineageRule, LookupRule, MapRule, NestedRule, PlanRule, Stratum
 
@@ -26,31 +28,60 @@ def stratify(draft: Draft) -> Draft:
     1. absorption: r
     2. counting: s
     """
-    graph = nx.DiGraph()
-    heads = {rule.head for rule in draft.rules}
     rank = {name: i for i, name in enumerate(draft.relations)}
-    graph.add_nodes_from(name for name in draft.relations if name in heads)
-    for rule in draft.rules:
-        graph.add_edges_from((i.relation, rule.head) for i in inputs_of(rule) if i.relation in heads)
-    condensed = nx.condensation(graph)
-    order = nx.lexicographical_topological_sort(
-        condensed, key=lambda c: min(rank[name] for name in condensed.nodes[c]["members"])
-    )
+    made: dict[str, list[int]] = {}
+    reads: dict[str, dict[str, None]] = {}
+    for i, rule in enumerate(draft.rules):
+        made.setdefault(rule.head, []).append(i)
+        read_by = reads.setdefault(rule.head, {})
+        for source in inputs_of(rule):
+            read_by[source.relation] = None
     strata: list[Stratum] = []
-    for component in order:
-        members = condensed.nodes[component]["members"]
-        rules = tuple(rule for rule in draft.rules if rule.head in members)
-        read = {i.relation for rule in rules for i in inputs_of(rule)}
+    for members in _ordered(reads, rank):
+        numbers = made[members[0]] if len(members) == 1 else sorted([i for name in members for i in made[name]])
+        read = {source for name in members for source in reads[name]}
+        recursive = not read.isdisjoint(members)
+        outside = read.difference(members) if recursive else read
         strata.append(
             Stratum(
                 len(strata),
-                "absorption" if read & members else "counting",
-                tuple(sorted(members, key=rank.__getitem__)),
-                tuple(sorted(read - members, key=rank.__getitem__)),
-                rules,
+                "absorption" if recursive else "counting",
+                members,
+                tuple(sorted(outside, key=rank.__getitem__)),
+                tuple([draft.rules[i] for i in numbers]),
             )
         )
     return replace(draft, strata=tuple(strata))
+
+
+def _ordered(reads: Mapping[str, Iterable[str]], rank: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+    """The strongly connected components of who reads whom, each after those that it reads, and by rank.
+
+    >>> rank = {"e": 0, "d": 1, "c": 2, "a": 3, "b": 4}
+    >>> list(_ordered({"b": ["a", "e"], "a": ["b"], "c": ["e"], "d": ["c", "b"]}, rank))
+    [('c',), ('a', 'b'), ('d',)]
+    """
+    component = components({head: [name for name in read if name in reads] for head, read in reads.items()})
+    members: dict[int, list[str]] = {}
+    for name in sorted(component, key=rank.__getitem__):
+        members.setdefault(component[name], []).append(name)
+    readers: dict[int, list[int]] = {number: [] for number in members}
+    missing = dict.fromkeys(members, 0)
+    for head, read in reads.items():
+        own = component[head]
+        for number in [component[name] for name in read if name in component]:
+            if number != own:
+                readers[number].append(own)
+                missing[own] += 1
+    ready = [(rank[members[number][0]], number) for number, count in missing.items() if not count]
+    heapify(ready)
+    while ready:
+        _, number = heappop(ready)
+        yield tuple(members[number])
+        for reader in readers[number]:
+            missing[reader] -= 1
+            if not missing[reader]:
+                heappush(ready, (rank[members[reader][0]], reader))
 
 
 def inputs_of(rule: PlanRule) -> tuple[Input, ...]:
