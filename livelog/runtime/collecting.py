@@ -11,8 +11,12 @@ others have made a quarter of all objects since the last time, everything is col
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-__all__ = ["pause_collections", "resume_collections"]
+__all__ = ["without_collections"]
+
+T = TypeVar("T")
 
 SOME = 100  # new objects that are worth it: fewer are left to Python
 LEAST = 50_000  # objects of others before all are collected
@@ -23,23 +27,34 @@ _others = 0  # objects that others made since everything was collected
 _limit = LEAST  # how many these may become
 
 
-def pause_collections() -> bool:
-    """No collections from here on. Whether there were any before, so that somebody has to `resume_collections`."""
+def without_collections(work: Callable[..., T], *arguments: Any) -> T:
+    """What `work` makes of the arguments, and no collections meanwhile.
+
+    They run again afterwards, wherever it was interrupted: a call of a function in Python can be before its first line.
+
+    >>> without_collections(gc.isenabled), gc.isenabled()
+    (False, True)
+    """
     global _at
     if not gc.isenabled():
-        return False
-    gc.disable()
-    _at = gc.get_count()[0]
-    return True
+        return work(*arguments)
+    try:
+        _at = gc.get_count()[0]
+        gc.disable()
+        return work(*arguments)
+    finally:
+        try:
+            _resume()
+        finally:
+            gc.enable()
 
 
-def resume_collections() -> None:
-    """The collector may run again; what was made since the pause is there to stay."""
+def _resume() -> None:
+    """What was made since the pause is there to stay; the collector may run again."""
     global _own, _others, _limit
     made = gc.get_count()[0] - _at
     if made <= SOME or gc.get_freeze_count():
         _own = min(_own, _at) + made  # less, if Python has collected in between
-        gc.enable()
         return
     _others += max(_at - _own, 0)
     _own = 0
@@ -49,4 +64,3 @@ def resume_collections() -> None:
         _others = 0
         gc.collect()
         _limit = max(LEAST, len(gc.get_objects()) // 4)
-    gc.enable()

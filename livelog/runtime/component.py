@@ -11,12 +11,12 @@ upwards. How tuples enter and leave is up to the method:
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from livelog.runtime.network import Network, Wiring
 from operators.delta import Delta
-from operators.errors import Divergence
+from operators.errors import Divergence, Outgrown
 from operators.fixpoint import Fixpoint
 from operators.join import PipelinedHashJoin, Projection
 from operators.kernels import key_of
@@ -25,6 +25,7 @@ from operators.minship import MinShip
 from operators.offers import Offering
 from operators.partition import Router
 from operators.provenance import Provenance
+from operators.slices import FEW, in_slices
 from planner.plan import BROADCAST, Input, Plan, Stratum
 
 __all__ = ["Component"]
@@ -34,15 +35,17 @@ Send = Callable[[int, str, int, list[Any]], None]
 Gone = list[tuple[Fixpoint, Tuple]]
 """Tuples of lower strata, or answers of lookups, that are no longer there."""
 
-ROUNDS = 1_000_000  # a chain this long is taken for one without end
+ROUNDS = 1_000_000
+"""Rounds without a new tuple, one after the other, that are taken for a sign of no end, unless the limit is higher."""
 
 
 class Component:
     """The state and the rules of one recursive stratum on one partition.
 
     `tables` are numbered the same way on every partition: messages name a table by its number.
-    `home` has each relation's table on its owner. `limit` is how many tuples a transaction may add; None where the
-    facts are known to have been evaluated before. A method says with `keeps` what a table keeps of a derivation
+    `home` has each relation's table on its owner. `limit` is how many tuples a transaction may add (and how many rounds
+    may bring none, if that is more than ROUNDS); None where the facts are known to have been evaluated before. `most`
+    has how many tuples some of the relations may have. A method says with `keeps` what a table keeps of a derivation
     (see `Network`), and fills in `work_in`, `introduce`, `receive`, `flush` and, if it waits for quiescence, `resume`,
     which has so many `levels`.
     """
@@ -51,7 +54,15 @@ class Component:
     levels = 0
 
     def __init__(
-        self, stratum: Stratum, plan: Plan, partition: int, partitions: int, mode: str, limit: int | None, send: Send
+        self,
+        stratum: Stratum,
+        plan: Plan,
+        partition: int,
+        partitions: int,
+        mode: str,
+        limit: int | None,
+        send: Send,
+        most: Mapping[str, int] | None = None,
     ) -> None:
         self.stratum = stratum
         self.plan = plan
@@ -68,11 +79,14 @@ class Component:
         self.number_of = {id(table): number for number, table in enumerate(self.tables)}
         self.routers = {name: Router(plan.relations[name].partition, partitions) for name in self.home}
         self.clear = weakref.finalize(self, network.clear)  # for a component that is never cleared by hand
+        self._bounded = [(self.home[name], size) for name, size in (most or {}).items() if name in stratum.relations]
+        self._only_new = False  # nothing has gone in this transaction
         self._weights: dict[str, dict[Tuple, int]] = {}
         self._asked: dict[str, dict[Tuple, None]] = {}  # by rule, the keys asked about in this transaction
         self.outgoing = network.outgoing
         self._new = 0
-        self._rounds = 0
+        self._counted = 0  # new tuples up to the last round
+        self._fruitless = 0  # rounds since the last one that brought a new tuple, or found that one had arrived
 
     # --- what a method fills in ------------------------------------------------------------------------------
 
@@ -144,6 +158,7 @@ class Component:
         for lookup, rule in self.lookups:
             former, new[rule.head] = lookup.settle()
             gone.extend([(self.home[rule.head], t) for t in former])
+        self._only_new = self.partitions == 1 and not gone
         self.work_in(gone, new)
 
     def finish(self) -> dict[str, Delta]:
@@ -159,7 +174,7 @@ class Component:
         for ship in self.ships.values():
             ship.close()
         self.close()
-        self._new = self._rounds = 0
+        self._new = self._counted = self._fruitless = 0
         for rules in self.rules.values():
             for rule in rules:
                 rule.derived = 0
@@ -228,12 +243,10 @@ class Component:
     def _step(self, table: Fixpoint, wiring: Wiring, batch: list[Derivation]) -> None:
         """Join one batch of one table with everything that came before it."""
         for join in wiring.left:
-            derived = join.derive("left", batch, *self._known(join.head), self.provenance)
-            self._derived(join, derived, join.fills_seen("left"))
+            self._join(join, "left", batch)
         table.settle(batch)
         for join in wiring.right:
-            derived = join.derive("right", batch, *self._known(join.head), self.provenance)
-            self._derived(join, derived, join.fills_seen("right"))
+            self._join(join, "right", batch)
         for projection in wiring.maps:
             self._derived(projection, projection.derive(batch, *self._known(projection.head)))
         for lookup, rule in wiring.asks:
@@ -242,9 +255,30 @@ class Component:
             self.introduce(rule.head, lookup.ask(keys))
         if wiring.copies:
             self.copy(wiring, batch)
-        self._rounds += 1
-        if self.limit is not None and (self._new > self.limit or self._rounds > ROUNDS):
-            self._diverged(table, batch)
+        self._fruitless = 0 if self._new > self._counted else self._fruitless + 1
+        self._counted = self._new
+        if self.limit is not None and (self._new > self.limit or self._fruitless > max(ROUNDS, self.limit)):
+            self._diverged(batch, self.busiest)
+        if self._bounded:
+            self._measure()
+
+    def _join(self, join: PipelinedHashJoin, side: str, batch: list[Derivation]) -> None:
+        """Join a batch on one side; a long one slice by slice, so that the limit is seen before all of it is made."""
+        if len(batch) <= FEW:
+            derived = join.derive(side, batch, *self._known(join.head), self.provenance)
+            self._derived(join, derived, join.fills_seen(side))
+            return
+
+        def make(part: list[Derivation]) -> int:
+            derived = join.derive(side, part, *self._known(join.head), self.provenance)
+            self._derived(join, derived, join.fills_seen(side))
+            if self.limit is not None and self._new > self.limit:
+                self._diverged(part, join.text)
+            if self._bounded:
+                self._measure(join.text)
+            return len(derived)
+
+        in_slices(batch, make)
 
     def _known(self, head: str) -> tuple[Any, Any]:
         """What the kernels compare a head with: the tuples of the table, and what was sent or is best."""
@@ -302,14 +336,33 @@ class Component:
         """The partitions that want a copy of a tuple."""
         return range(self.partitions) if router is None else (router(t),)
 
-    def _diverged(self, table: Fixpoint, batch: list[Derivation]) -> None:
-        rules = [r for built in self.rules.values() for r in built]
-        worst = max(rules, key=lambda r: r.derived)
+    def _diverged(self, batch: list[Derivation], text: str) -> None:
+        barren = f" and {self._fruitless:,} rounds without a new one" if self._fruitless > ROUNDS else ""
         raise Divergence(
-            f"{self._new:,} tuples and {self._rounds:,} rounds in one transaction: the recursion seems to have no end",
-            worst.text,
+            f"{self._new:,} tuples{barren} in one transaction: the recursion seems to have no end",
+            text,
             [t for t, _ in batch[-3:]],
         )
+
+    def _measure(self, text: str = "") -> None:
+        """Raise if a relation has grown beyond its size: by what has come in this transaction, as others may still go.
+
+        The tuples that came are merged when there are too many in all, each once.
+        """
+        for table, most in self._bounded:
+            size = len(table.rows)
+            if size > most and (self._only_new or (size := len(table.added)) > most):
+                raise Outgrown(table.name, size, most, text or self.busiest, self._only_new)
+
+    @property
+    def busiest(self) -> str:
+        """The text of the rule that has derived most in this transaction: a recursive one, if such a one has."""
+        own = set(self.stratum.relations)
+
+        def rank(rule: PipelinedHashJoin | Projection) -> tuple[bool, bool, int]:
+            return rule.derived > 0, any(table.name in own for table in rule.inputs), rule.derived
+
+        return max((r for built in self.rules.values() for r in built), key=rank).text
 
     # --- looking in ------------------------------------------------------------------------------------------
 

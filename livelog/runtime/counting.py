@@ -21,7 +21,7 @@ from livelog.runtime.node import Links, Node, unpacked
 from operators.approx import Approx, ApproxGroups
 from operators.columnar.groups import ColumnGroups
 from operators.delta import Delta
-from operators.errors import RuleFailure
+from operators.errors import Excess, Outgrown, RuleFailure
 from operators.expr import Col
 from operators.groupby import GroupBy
 from operators.partition import Router
@@ -78,6 +78,9 @@ class Counting:
     `_tables` are numbered the same way on every partition, and so are the ports of the nodes; messages name them:
     `side` carries changes of an input to a table, `node` and `vector` rows to a port of a node, and `count` changes
     of the relation's counts to their owner.
+
+    `limit` is how many tuples a transaction may add beyond as many as there are in what the rules read (which `read`
+    counts), and `most` how many there may be at all; None is no limit.
     """
 
     def __init__(
@@ -89,8 +92,15 @@ class Counting:
         send: Send,
         memory: Any = None,
         below: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        most: int | None = None,
+        read: Callable[[], int] = int,
     ) -> None:
         """`memory` is what the stratum before this one `remembered`; `below` are the strata of lower relations."""
+        self.limit = limit
+        self.most = most
+        self._read = read
+        self._next = 0  # how much may be written down before somebody looks again
         self.stratum = stratum
         self.plan = plan
         self.partition = partition
@@ -130,7 +140,7 @@ class Counting:
             self._maps.append((rule.input.relation, Mapped(rule, self.plan)))
         elif isinstance(rule, JoinRule):
             left, right = self._table(rule.left), self._table(rule.right)
-            joined = Joined(rule, self.plan, self._tables[left], self._tables[right])
+            joined = Joined(rule, self.plan, self._tables[left], self._tables[right], self._look)
             self._readers[left].append((joined, "left"))
             self._readers[right].append((joined, "right"))
         else:
@@ -236,6 +246,31 @@ class Counting:
         for destination, share in self._owner.split(list(out.gathered().items())).items():
             self._pass(destination, "count", 0, share)
 
+    def _look(self, text: str, out: Counts) -> None:
+        """A rule has made so much so far: see that these are not too many tuples. Amortised O(1) for each."""
+        least = min([n for n in (self.limit, self.most) if n is not None], default=None)
+        if least is None or out.written <= max(self._next, least):
+            return
+        rows, gathered = self.counts.rows, out.gathered()
+        new = [t for t, w in gathered.items() if w > 0 and t not in rows]
+        lost = sum(1 for t, w in gathered.items() if w < 0 and rows.get(t, 0) <= -w)
+        self.check_growth(new, len(rows) - lost + len(new), text)
+        self._next = 2 * len(gathered)
+
+    def check_growth(self, new: list[Tuple], size: int, text: str = "") -> None:
+        """Raise if these are too many new tuples, or if there are too many now. `text` is the rule that is at work."""
+        if self.limit is not None and len(new) > self.limit:
+            read = self._read()
+            if len(new) > self.limit + read:
+                raise Excess(
+                    f"{len(new):,} new tuples in one transaction, more than the limit of {self.limit:,} beside the "
+                    f"{read:,} tuples that the rule reads",
+                    text or self.stratum.rules[0].text,
+                    new[-3:],
+                )
+        if text and self.most is not None and size > self.most:
+            raise Outgrown(self.name, size, self.most, text)
+
     def work(self) -> None:
         """Counting works every message off as it comes."""
 
@@ -256,6 +291,9 @@ class Counting:
                 self.counts.went += gone
                 self.counts.came += new
             delta = self.counts.net(self.relation.weighted)
+        if self.limit is not None and len(delta.gained) > self.limit:
+            self.check_growth(delta.gained, 0)
+        self._next = 0
         if self.shown is not None:
             delta = self.shown.publish(delta)
         return {self.name: delta} if delta else {}

@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["ROW", "decode", "encode", "tupled"]
+from livelog.packing import ROW
+
+__all__ = ["decode", "encode"]
 
 _encode = msgspec.msgpack.Encoder().encode
 _header = msgspec.msgpack.Decoder(tuple[int, int, int, msgspec.Raw])
@@ -25,17 +27,6 @@ def _pair(one: Any, other: Any) -> Any:
     return tuple.__class_getitem__((one, other))
 
 
-def _value(depth: int) -> Any:
-    """The type of a value of the language with lists nested so deep; they are tuples here, and arrays in msgpack.
-
-    None stands for the argument of an aggregate that has none.
-    """
-    scalar = int | float | str | None
-    return scalar if depth == 0 else scalar | tuple.__class_getitem__((_value(depth - 1), ...))
-
-
-ROW: Any = tuple.__class_getitem__((_value(8), ...))
-"""The type of a tuple of a relation, for decoders: they fail on lists that are nested deeper."""
 _tuple = ROW
 _WEIGHTED = _list(_pair(_tuple, Any))
 _FORMS: dict[str, Any] = {
@@ -87,19 +78,6 @@ def _deep(kind: str, body: list[Any]) -> list[Any]:
     if form == _WEIGHTED:
         return [(_row(t), annotation) for t, annotation in map(_pair_of, body)]
     raise _wrong(body)
-
-
-def tupled(value: Any) -> Any:
-    """A decoded value with tuples for all its lists, however deep: what decoders of `ROW` cannot do.
-
-    >>> tupled([[1, [2, [3]]], {"r": [[4]]}])
-    ((1, (2, (3,))), {'r': ((4,),)})
-    """
-    if type(value) is list:
-        return tuple([tupled(v) for v in value])
-    if type(value) is dict:
-        return {key: tupled(v) for key, v in value.items()}
-    return value
 
 
 def _pair_of(value: Any) -> list[Any]:

@@ -75,6 +75,6 @@ def states(rule: GroupRule | LineageRule, plan: Plan) -> tuple[Any, ...]:
     types = plan.relations[rule.head].types
     kinds = {entry: types[c] for c, entry in enumerate(rule.layout)}
     return tuple(
-        factory(name, plan.aggregates, kinds.get(len(rule.group) + i, "number"))
+        factory(name, plan.aggregates, kinds.get(len(rule.group) + i, "any"))
         for i, (name, _) in enumerate(rule.aggregates)
     )

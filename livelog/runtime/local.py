@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any
 
-from livelog.runtime.collecting import pause_collections, resume_collections
+from livelog.operations import Operation
+from livelog.runtime.collecting import without_collections
 from livelog.runtime.frames import decode, encode
-from livelog.runtime.runtime import Runtime
-from livelog.runtime.worker import Method, Operation, Sides, Worker
+from livelog.runtime.limits import Watch
+from livelog.runtime.runtime import WHOLE, Runtime
+from livelog.runtime.worker import Method, Sides, Worker
 from planner.plan import Plan
 
 __all__ = ["LocalRuntime"]
@@ -33,37 +36,55 @@ class LocalRuntime(Runtime):
         limit: int | None,
         seed: int | None = None,
         sizes: Mapping[str, int] | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        super().__init__(plan, partitions, method, limit, sizes)
+        super().__init__(plan, partitions, method, limit, sizes, watch)
         self._bytes = [0] * partitions
         self._frames = [0] * partitions
         self._random = None if seed is None else random.Random(seed)
+        self._open_channels()
+        self.workers = [
+            Worker(plan, i, partitions, self._method, limit, self._sender(i), sizes) for i in range(partitions)
+        ]
+
+    def _open_channels(self) -> None:
         self._channels: dict[tuple[int, int], deque[bytes]] = {}
         self._order: deque[tuple[int, int]] = deque()  # the channel of each frame, in order of sending
-        self.workers = [Worker(plan, i, partitions, self._method, limit, self._sender(i)) for i in range(partitions)]
 
     def _sender(self, source: int) -> Any:
+        channels, order, sent, frames = self._channels, self._order, self._bytes, self._frames
+
         def send(destination: int, stratum: int, kind: str, target: int, rows: list[Any]) -> None:
             frame = encode(stratum, kind, target, rows)
-            self._bytes[source] += len(frame)
-            self._frames[source] += 1
+            sent[source] += len(frame)
+            frames[source] += 1
             channel = (source, destination)
-            self._channels.setdefault(channel, deque()).append(frame)
-            self._order.append(channel)
+            channels.setdefault(channel, deque()).append(frame)
+            order.append(channel)
 
         return send
+
+    def _rebuild(self, limit: int | None = None) -> None:
+        """Evaluate the views from the facts alone, aside: on new workers, which then take the place of the others.
+
+        Messages that are under way belong to an attempt that failed, and stay behind.
+        """
+        aside = copy(self)
+        aside._open_channels()
+        aside.workers = [worker.renewed(limit, aside._sender(worker.partition)) for worker in self.workers]
+        try:
+            aside._evaluate({i for worker in aside.workers for i in worker.start_over()})
+        except BaseException:
+            LocalRuntime.close(aside)  # there may be little room left: do not wait for the collector
+            raise
+        self._channels, self._order, self.workers = aside._channels, aside._order, aside.workers
 
     # --- steps -----------------------------------------------------------------------------------------------
 
     def run(self, operations: Iterable[Operation], **origin: Any) -> dict[str, Sides]:
-        collecting = pause_collections()
-        try:
-            with self.lock:
-                clock = self.clock
-                return self._transact(self._shares(operations), clock)
-        finally:
-            if collecting:
-                resume_collections()
+        """As everywhere. The session holds the lock."""
+        alone = self.partitions == 1 and type(operations) is list
+        return without_collections(self._transact, [operations] if alone else self._shares(operations))
 
     def _all(self, step: str, *arguments: Any) -> list[Any]:
         method = getattr(Worker, step)
@@ -85,18 +106,10 @@ class LocalRuntime(Runtime):
     # A single worker sends nothing, so it is quiescent after every step, and its results are those of all. The steps of
     # every transaction are plain calls then: small ones consist of little else.
 
-    def _shares(self, operations: Iterable[Operation]) -> list[Any]:
-        if len(self.workers) > 1:
-            return super()._shares(operations)
-        return [operations if isinstance(operations, list) else list(operations)]
-
     def _apply(self, shares: list[Any]) -> set[int]:
         if len(self.workers) > 1:
             return super()._apply(shares)
-        worker = self.workers[0]
-        concerned = worker.apply(shares[0])
-        self.clock = worker.clock
-        return set(concerned)
+        return set(self.workers[0].apply(shares[0]))
 
     def _evaluate(self, concerned: set[int]) -> None:
         if len(self.workers) > 1:
@@ -104,8 +117,11 @@ class LocalRuntime(Runtime):
             return
         worker = self.workers[0]
         while concerned:
-            i = min(concerned) if len(concerned) > 1 else next(iter(concerned))
-            concerned.remove(i)
+            if len(concerned) == 1:
+                i = concerned.pop()
+            else:
+                i = min(concerned)
+                concerned.remove(i)
             if self._prepares[i]:
                 worker.prepare(i)
             worker.begin(i)
@@ -117,20 +133,32 @@ class LocalRuntime(Runtime):
     def _changes(self) -> dict[str, Sides]:
         return super()._changes() if len(self.workers) > 1 else self.workers[0].changes()
 
-    def _commit(self) -> None:
-        if len(self.workers) > 1:
-            super()._commit()
-        else:
-            self.workers[0].commit()
+    def _complete(self) -> None:
+        workers = self.workers
+        self.clock = workers[0].clock
+        for worker in workers:
+            worker.commit()
+        self.committed = self.state
+        self.state = WHOLE
+
+    def facts_with(self, relation: str, bound: Mapping[int, Any]) -> list[tuple[Any, ...]]:
+        key = self.plan.relations[relation].key
+        if not key or not bound.keys() >= set(key):
+            return super().facts_with(relation, bound)
+        found = [worker.base[relation].with_key(bound) for worker in self.workers]
+        return [t for t in found if t is not None and all(t[i] == value for i, value in bound.items())]
 
     def remember(self, relation: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Before anything is evaluated: what another runtime shows of an approximated relation."""
         (worker,) = self.workers
         worker.remember(relation, rows)
 
-    def _drop_messages(self) -> None:
-        self._order.clear()
-        self._channels.clear()
+    def export(self) -> Iterator[tuple[str, tuple[Any, ...], int, float | None]]:
+        """All facts, with their multiplicities and the times at which they expire."""
+        for worker in self.workers:
+            for name, table in worker.base.items():
+                for t, copies, when in table.export():
+                    yield name, t, copies, when
 
     def _deliver(self, i: int) -> None:
         """Deliver the messages of stratum i until none is under way: then everybody is quiescent."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from livelog.runtime.node import Links, Weights
 from operators.delta import Delta
+from operators.errors import RuleFailure
 from operators.exact import pack
 from operators.monoids import factory, of_nothing
 from operators.nested import ByAnswer, ByOrder, Copies, Each, Heads, Measures, Results
@@ -35,6 +36,7 @@ class Nesting:
 
     def __init__(self, rule: NestedRule, plan: Plan, links: Links) -> None:
         self._links = links
+        self._text = rule.text
         inputs = inputs_of(rule)
         self.ports = len(inputs)
         correlated = self.ports - 1 - len(rule.scalars)
@@ -74,7 +76,10 @@ class Nesting:
             if scalar.settle():
                 touched = True
         if touched:
-            now = (scalars[0].of(None),) if len(scalars) == 1 else tuple([scalar.of(None) for scalar in scalars])
+            try:
+                now = (scalars[0].of(None),) if len(scalars) == 1 else tuple([scalar.of(None) for scalar in scalars])
+            except ArithmeticError as error:  # a sum that is out of range
+                raise RuleFailure(self._text, None, error) from error
             if changed or now != values:
                 changed = True
                 self._values = values = now

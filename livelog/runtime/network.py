@@ -62,6 +62,7 @@ class Network:
         self.provenance = provenance
         self._mode = mode if keeps == "annotations" else LEDGERS[keeps]
         self._searching = self._ledger().searching
+        self._own = frozenset(self.stratum.relations)
         self.tables: list[Fixpoint] = []
         self.wiring: list[Wiring] = []
         self.numbers: dict[tuple[str, Placement], int] = {}
@@ -95,11 +96,8 @@ class Network:
         rules = self.stratum.rules
         read = {i.relation for r in rules for i in _inputs(r)}
         for name in (*self.stratum.inputs, *self.stratum.relations):
-            if name in read or name in self.stratum.relations:
+            if name in read or name in self._own:
                 self.home[name] = self.tables[self._table(name, self.plan.relations[name].partition)]
-        for rule in rules:
-            for i in _inputs(rule):
-                self._table(i.relation, i.at)
         for rule in rules:
             if isinstance(rule, LookupRule):
                 self._build_lookup(rule)
@@ -124,13 +122,13 @@ class Network:
         purpose = "first" if isinstance(ship, Offering) else "direct"
         joins = [r for r in rules if isinstance(r, PipelinedHashJoin) and r.purpose == purpose]
         steps = [
-            r.shape.carried(side)
+            step
             for r in joins
             for side, table in (("left", r.left), ("right", r.right))
-            if table.name in self.stratum.relations
+            if table.name in self._own and (step := r.shape.carried(side)) is not None
         ]
-        carried = next((c for c in steps if c is not None), None)
-        if carried is not None:
+        if steps:
+            carried = steps[0]
             relation = self.plan.relations[name]
             seen = self.home[name].seen = Seen(carried, relation.arity)
             if isinstance(ship, Offering):
@@ -147,7 +145,7 @@ class Network:
         number = self.numbers.get((relation, at))
         if number is None:
             number = self.numbers[relation, at] = len(self.tables)
-            derived = relation in self.stratum.relations
+            derived = relation in self._own
             self.tables.append(
                 Fixpoint(
                     relation,

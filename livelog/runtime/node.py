@@ -100,10 +100,13 @@ class Links:
                 packed = [[t, [pack(entry) for entry in vector]] for t, vector in share]
                 self._send(destination, "vector", self._first + port, packed)
             else:
-                try:
-                    self._send(destination, "node", self._first + port, [[t, w] for t, w in share])
-                except OverflowError:  # weights beyond 64 bits
-                    self._send(destination, "vector", self._first + port, [[t, [pack(w)]] for t, w in share])
+                self._send_weights(destination, self._first + port, share)
+
+    def _send_weights(self, destination: int, port: int, rows: Weights) -> None:
+        try:
+            self._send(destination, "node", port, [[t, w] for t, w in rows])
+        except OverflowError:  # weights beyond 64 bits
+            self._send(destination, "vector", port, [[t, [pack(w)]] for t, w in rows])
 
 
 def unpacked(rows: Weights) -> list[tuple[Tuple, Any]]:

@@ -7,20 +7,26 @@ reaches the workers, and messages get from one to another, is up to the runtimes
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Collection, Iterable, Mapping
+from types import FrameType
 from typing import Any
 
+from datalog.errors import UsageProblem
+from livelog.operations import Operation
+from livelog.runtime.limits import Exceeded, Watch, make_room, watched
 from livelog.runtime.methods import METHODS
 from livelog.runtime.skew import Skew, join_rules, skew
-from livelog.runtime.worker import Method, Operation, Sides
+from livelog.runtime.worker import Method, Sides
 from operators.errors import Outgrown, RuleFailure
 from operators.partition import Router
 from planner.plan import LookupRule, Plan, Stratum
 
-__all__ = ["PLAIN", "Runtime"]
+__all__ = ["OPEN", "PLAIN", "WHOLE", "Runtime"]
 
 Tuple = tuple[Any, ...]
+WHOLE, OPEN = 0, -1
 PLAIN: Method = ("dred", "")  # what keeps nothing of derivations evaluates fastest from nothing
 
 
@@ -30,6 +36,16 @@ class Runtime:
     A runtime fills in `_all` and `_each` (a step on every worker, which sends nothing) and `_run` (one that may send:
     it returns when all messages have been worked off and everybody is quiescent).
 
+    `state` says what is known of the partitions, whatever was raised wherever:
+
+    - `WHOLE`: they are where the last commit left them;
+    - `OPEN`: a transaction has begun, and is to be undone;
+    - otherwise all of it is evaluated, so it is decided that it stands, as the transaction of this number, and its
+      commit is to be completed. `decided` are its changes, until somebody takes them.
+
+    It is set before the first step that can fail and after the last one. Every transaction and whoever reads looks at
+    it first: if it is not whole, `restore` makes it so, or fails and leaves it as it is.
+
     With the strategy "recompute" nothing survives a transaction but the facts, and changes are the difference of
     two results.
     """
@@ -38,17 +54,26 @@ class Runtime:
     """Whether operations may be for many rows at once."""
 
     def __init__(
-        self, plan: Plan, partitions: int, method: Method, limit: int | None, sizes: Mapping[str, int] | None = None
+        self,
+        plan: Plan,
+        partitions: int,
+        method: Method,
+        limit: int | None,
+        sizes: Mapping[str, int] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.plan = plan
         self.partitions = partitions
         self.lock = threading.RLock()  # a session may be used from several threads, one at a time
         self.clock = 0.0
         self.wanted: Collection[str] = ()  # views whose changes are read at once, however many
-        self.stale = False  # whether the views have yet to be evaluated from the facts
+        self.state = WHOLE
+        self.committed = 0  # transactions that stand
+        self.decided: dict[str, Sides] | None = None
         self._recompute = method[0] == "recompute"
         self._method = PLAIN if self._recompute else method
         self._limit = limit
+        self._watch = watch or Watch(plan)  # over what evaluation takes
         self._sizes = sizes or {}  # how many tuples a relation may have
         self._owners = {name: Router(r.partition, partitions) for name, r in plan.relations.items()}
         kind = METHODS[self._method]
@@ -73,8 +98,12 @@ class Runtime:
         """A step of one worker that sends nothing."""
         raise AssertionError("a runtime knows its workers")
 
-    def _drop_messages(self) -> None:
-        """Whatever is under way belongs to an attempt that failed."""
+    def _complete(self) -> None:
+        """What is decided stands on all partitions, the clock moves, and the state is whole.
+
+        It is called again where it was interrupted, and does nothing where it is done.
+        """
+        raise AssertionError("a runtime knows its workers")
 
     # --- transactions ----------------------------------------------------------------------------------------
 
@@ -83,39 +112,93 @@ class Runtime:
 
         `origin` tells where it comes from, for runtimes that keep a log.
         """
-        with self.lock:
-            clock = self.clock
-            return self._transact(self._shares(operations), clock)
+        return self._transact(self._shares(operations))
 
-    def _transact(self, shares: list[Any], clock: float) -> dict[str, Sides]:
-        """Run a transaction that was divided among the partitions; `clock` is the time before it."""
-        if self.stale:
+    def _transact(self, shares: list[Any]) -> dict[str, Sides]:
+        """Run a transaction that was divided among the partitions."""
+        if self.state:
             self.restore()
+        self.decided = None
+        self.state = OPEN
         try:
-            changes = self._work(shares)
+            self.decided = changes = self._work(shares)
+            if self._watch.firing:
+                self._watch.calm()
+            self.state = self.committed + 1
+            self._complete()
         except BaseException as error:
-            self.clock = clock
-            self._undo(error)
-            raise
-        self._commit()
+            told = self._failed(error)
+            try:
+                if told is not error:
+                    raise told from None
+                raise
+            finally:
+                del told  # its traceback has this frame
         return changes
 
+    def _failed(self, error: BaseException) -> BaseException:
+        """A transaction failed: it is undone, and whoever ran it hears what is returned."""
+        try:
+            told = self._watch.told(error)
+        except Exceeded as late:
+            told = self._watch.told(late)
+        make_room(told)
+        try:
+            self._undo(told)
+        except MemoryError as again:  # whoever comes next does it
+            make_room(again)
+            raise
+        return told
+
     def _undo(self, error: BaseException) -> None:
-        """A transaction failed with this error."""
-        self._roll_back()
+        """A transaction failed with this error; or, where it is decided, its commit was interrupted by it."""
+        self.restore()
+
+    def restore(self) -> None:
+        """Make the state whole: a transaction that is open is undone, and one that is decided completed.
+
+        Whoever asks in the middle of one, from a function that a rule calls, is refused.
+        """
+        with self.lock:
+            if self.state and self._under_way():
+                raise UsageProblem("the session is in the middle of a transaction: a function of a rule cannot use it")
+            if self.state == OPEN:
+                self._roll_back()
+            elif self.state:
+                self._complete()
+
+    @property
+    def standing(self) -> dict[str, Sides] | None:
+        """The changes of the last transaction, if it stands and nobody has taken them: its commit was interrupted."""
+        return None if self.state == OPEN else self.decided
+
+    def _under_way(self) -> bool:
+        """Whether this thread is evaluating something, and not just come back to what was left behind.
+
+        The stack knows it. A flag would have to be taken back, and be wrong if that were interrupted.
+        """
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None:
+            if frame.f_code in _EVALUATING and frame.f_locals.get("self") is self:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _roll_back(self) -> None:
+        """Back to the last commit: the facts are restored, and the views evaluated anew from them."""
+        self._all("rollback")
+        self._rebuild()
+        self._all("commit")
+        self.decided = None
+        self.state = WHOLE
 
     def _shares(self, operations: Iterable[Operation]) -> list[Any]:
-        """What each partition has to apply. Moves the clock."""
+        """What each partition has to apply."""
         if self.partitions == 1:
-            share = list(operations)
-            for operation in share:
-                if operation[0] == "@":
-                    self.clock = operation[2]
-            return [share]
+            return [list(operations)]
         shares: list[list[Operation]] = [[] for _ in range(self.partitions)]
         for operation in operations:
             if operation[0] == "@":
-                self.clock = operation[2]
                 for share in shares:
                     share.append(operation)
             elif operation[0] in ("++", "--"):
@@ -125,9 +208,6 @@ class Runtime:
                 shares[self._owners[operation[1]](operation[2])].append(operation)
         return shares
 
-    def _commit(self) -> None:
-        self._all("commit")
-
     def _work(self, shares: list[Any]) -> dict[str, Sides]:
         """Apply the operations, evaluate, and tell the changes."""
         concerned = self._apply(shares)
@@ -135,7 +215,7 @@ class Runtime:
             # from scratch: what fails here, fails on the facts as they are
             if not concerned:
                 return {}
-            self._evaluate(self._start_over(self._limit))
+            self._rebuild(self._limit)
             self._measure()
             return self._merged(self._all("differences"))
         try:
@@ -143,13 +223,19 @@ class Runtime:
             if self._sizes:
                 self._measure()
             return self._changes()
-        except RuleFailure:
-            # It may have failed on two tuples that are never there together: one that the transaction brings, and
-            # one that it takes away. The program fails only if it does on the new facts alone.
-            tuples = sum(self._all("size"))
-            self._evaluate(self._start_over(None if self._limit is None else self._limit + tuples))
-            self._measure()
-            return self._difference(shares)
+        except (RuleFailure, Outgrown) as error:
+            return self._worked_anew(shares, error)
+
+    def _worked_anew(self, shares: list[Any], error: RuleFailure | Outgrown) -> dict[str, Sides]:
+        """A rule failed, perhaps on two tuples that are never there together: one that the transaction brings, and one
+        that it takes away. The program fails only if it does on the new facts alone. So it is with a relation that has
+        too many tuples."""
+        if isinstance(error, Outgrown) and error.sure:
+            raise error
+        tuples = sum(self._all("size"))
+        self._rebuild(None if self._limit is None else self._limit + tuples)
+        self._measure()
+        return self._difference(shares)
 
     def _apply(self, shares: list[Any]) -> set[int]:
         """Apply the operations to the facts; returns the strata that they concern."""
@@ -159,7 +245,7 @@ class Runtime:
 
     def _measure(self) -> None:
         for relation, limit in self._sizes.items():
-            size = self.count(relation)
+            size = sum(self._all("count", relation))
             if size > limit:
                 raise Outgrown(relation, size, limit)
 
@@ -176,19 +262,18 @@ class Runtime:
                 level = 0 if any(self._run("resume", i, level)) else level + 1
             concerned.update(*self._all("finish", i))
 
-    def _start_over(self, limit: int | None = None) -> set[int]:
-        """Forget all but the facts, and make them the change to be worked in, with another limit for once."""
-        self._drop_messages()
-        return _union(self._all("start_over", limit))
+    def _rebuild(self, limit: int | None = None) -> None:
+        """Evaluate the views from the facts alone, with another limit for once."""
+        self._evaluate(_union(self._all("start_over", limit)))
 
     def _difference(self, shares: list[Any]) -> dict[str, Sides]:
         """The changes of views that were just evaluated anew, by going back to the former facts and forth again."""
         self._all("keep")
         self._all("rollback")
-        self._evaluate(self._start_over())
+        self._rebuild()
         changes = self._merged(self._all("differences", True))
         self._apply(shares)
-        self._evaluate(self._start_over())
+        self._rebuild()
         return changes
 
     def _changes(self) -> dict[str, Sides]:
@@ -206,20 +291,6 @@ class Runtime:
                 inserted.extend(gained)
                 deleted.extend(lost)
         return changes
-
-    def _roll_back(self) -> None:
-        """Back to the last commit: the facts are restored, and the views evaluated anew from them."""
-        self._all("rollback")
-        self.stale = True
-        self.restore()
-
-    def restore(self) -> None:
-        """If a rollback was not completed (a function that goes on failing, a second Ctrl-C), complete it."""
-        with self.lock:
-            if self.stale:
-                self._evaluate(self._start_over())
-                self._all("commit")
-                self.stale = False
 
     def close(self) -> None:
         """Let go of all state."""
@@ -256,14 +327,24 @@ class Runtime:
         """All facts, with their multiplicities."""
         return [fact for facts in self._all("facts") for fact in facts]
 
+    def facts_with(self, relation: str, bound: Mapping[int, Any]) -> list[Tuple]:
+        """The facts of a base relation that have these values in these columns, each as often as it is there."""
+        found = self.matching(relation, list(bound.items()))
+        if not self.plan.relations[relation].bag:
+            return found
+        some = set(found)
+        return [t for name, t, copies in self.facts() if name == relation and t in some for _ in range(copies)]
+
     def matching(self, relation: str, fixed: list[tuple[int, Any]]) -> list[Tuple]:
         """The tuples of a relation with the given values in some columns."""
         return [t for rows in self._all("matching", relation, fixed) for t in rows]
 
-    def derivation(self, relation: str, t: Tuple) -> list[tuple[str, Tuple]]:
-        """The tuples of lower strata in one derivation of a tuple that has an annotation."""
-        variables = self._one(self._owners[relation](t), "derivation", relation, t)
-        return [fact for facts in self._all("named", relation, variables) for fact in facts]
+    def derivation(self, facts: list[tuple[str, Tuple]]) -> list[tuple[str, Tuple]]:
+        """The tuples of lower strata in a derivation of each of these tuples of one stratum, which have annotations."""
+        variables: set[int] = set()
+        for relation, t in facts:
+            variables.update(self._one(self._owners[relation](t), "derivation", relation, t))
+        return [fact for found in self._all("named", facts[0][0], sorted(variables)) for fact in found]
 
     def skew(self) -> list[Skew]:
         """The joins of which one partition holds most, the worst first."""
@@ -290,9 +371,15 @@ class Runtime:
         self._all("check", alive)
 
 
+watched(Runtime._work)
+
+
 def _looks_up(stratum: Stratum) -> bool:
     """Whether something must be in place on all partitions before the stratum begins."""
     return stratum.method != "counting" and any(isinstance(r, LookupRule) for r in stratum.rules)
+
+
+_EVALUATING = frozenset(f.__code__ for f in (Runtime._work, Runtime._roll_back))
 
 
 def _union(concerned: list[Iterable[int]]) -> set[int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
 from typing import Any
 
+from livelog.operations import Operation
 from livelog.runtime.absorption import Absorption
 from livelog.runtime.component import Component
 from livelog.runtime.counting import Counting
@@ -17,13 +19,9 @@ from operators.delta import Delta, Loaded
 from operators.partition import Router
 from planner.plan import Plan
 
-__all__ = ["Method", "Operation", "Pair", "Sides", "Worker"]
+__all__ = ["Method", "Pair", "Sides", "Worker"]
 
 Tuple = tuple[Any, ...]
-Operation = tuple[str, Any, Any]
-"""`("+", relation, row)`, `("-", relation, row)` or `("@", None, time)`. Where the runtime takes many rows at once,
-also `("++", relation, rows)` and `("--", relation, rows)`."""
-
 Method = tuple[str, str]
 """A strategy and its ship mode, as in `METHODS`."""
 
@@ -41,18 +39,27 @@ class Worker:
 
     A transaction is `apply`, then for each stratum `prepare`, `begin`, `resume` until no partition has anything left,
     and `finish`, with any number of `receive` and `work` in between (a `work` after the last `receive`): all partitions
-    must be quiescent before the next of these steps. Then `changes` and `commit`. After an error:
-    `rollback`, `start_over`, and the strata again.
+    must be quiescent before the next of these steps. Then `changes` and `commit`. After an error, whatever it was and
+    wherever: `rollback`, and the strata again, on the worker that `renewed` gives. `rollback` and `commit` are called
+    again where they were interrupted.
     """
 
     def __init__(
-        self, plan: Plan, partition: int, partitions: int, method: Method, limit: int | None, send: Send
+        self,
+        plan: Plan,
+        partition: int,
+        partitions: int,
+        method: Method,
+        limit: int | None,
+        send: Send,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         self.plan = plan
         self.partition = partition
         self.partitions = partitions
         self._method = method
         self._limit = limit
+        self._sizes = sizes or {}  # how many tuples a relation may have
         self._send = send
         self.clock = 0.0
         self._clock_before = 0.0
@@ -71,25 +78,38 @@ class Worker:
         self._published = frozenset(plan.published)
         self._kept: dict[str, set[Tuple]] = {}  # results to compare with
         self._latest: dict[str, set[Tuple]] | None = None
-        self.reset(limit)
+        self._memories: list[Any] | None = None  # what the strata must know of the last commit, if they are new
+        self._build(limit)
 
-    def reset(self, limit: int | None = None) -> None:
-        """Empty all state but the facts. `limit` is what the evaluation that follows may add; None: anything."""
-        memories = [s.remembered() if isinstance(s, Counting) else None for s in self.strata]
-        self.clear()
-        memories = memories or [None] * len(self.plan.strata)
+    def _build(self, limit: int | None) -> None:
+        """Make the strata, empty. `limit` is what the evaluation that follows may add; None: anything."""
+        memories = self._memories or [None] * len(self.plan.strata)
         for i, memory in enumerate(memories):
             stratum = self._stratum(i, limit, memory)
             self.strata.append(stratum)
             self._producer.update(dict.fromkeys(stratum.stratum.relations, stratum))
         self._begun = set(range(len(self.strata)))
-        self.deltas = {}
+
+    def renewed(self, limit: int | None = None, send: Send | None = None) -> Worker:
+        """A worker with the same facts, and nothing evaluated from them yet. This one's strata are let go.
+
+        They may have been left in any state. What is needed for another worker stays: this can be called again.
+        """
+        if self._memories is None:
+            self._memories = [s.remembered() if isinstance(s, Counting) else None for s in self.strata]
+        self.clear()
+        worker = copy(self)
+        worker._send = send or self._send
+        worker.strata, worker._producer, worker.deltas = [], {}, {}
+        worker._build(limit)
+        return worker
 
     def clear(self) -> None:
         """Let go of the strata's state at once, without waiting for the collector."""
         for stratum in self.strata:
             stratum.clear()
         self.strata, self._producer = [], {}  # they know how to send, and so they know this worker
+        self.deltas = {}
 
     def _stratum(self, i: int, limit: int | None, memory: Any) -> Component | Counting:
         stratum = self.plan.strata[i]
@@ -101,9 +121,13 @@ class Worker:
             layers = layers_of(stratum, self.plan)
             if layers:
                 return Layered(stratum, self.plan, layers, self.rows)
-            return Counting(stratum, self.plan, self.partition, self.partitions, send, memory, self._producer)
+            most, inputs = self._sizes.get(stratum.relations[0]), stratum.inputs
+            return Counting(
+                stratum, self.plan, self.partition, self.partitions, send, memory, self._producer, limit, most,
+                lambda: sum(map(self.count, inputs)),
+            )  # fmt: skip
         made = METHODS[self._method]
-        return made(stratum, self.plan, self.partition, self.partitions, self._method[1], limit, send)
+        return made(stratum, self.plan, self.partition, self.partitions, self._method[1], limit, send, self._sizes)
 
     # --- a transaction ---------------------------------------------------------------------------------------
 
@@ -142,9 +166,8 @@ class Worker:
         self.apply(operations)
         self.commit()
 
-    def start_over(self, limit: int | None = None) -> list[int]:
-        """Empty all state but the facts, and make these the change to be worked in. Returns the strata concerned."""
-        self.reset(limit)
+    def start_over(self) -> list[int]:
+        """Make all facts the change to be worked in, where nothing is evaluated yet. Returns the strata concerned."""
         tables = [(name, table) for name, table in self.base.items() if table.rows]
         self.deltas = {name: Loaded(table.rows, table.bag) for name, table in tables}
         return self._concerned(self.deltas)
@@ -189,7 +212,11 @@ class Worker:
     def changes(self) -> dict[str, Sides]:
         """The net changes of the published views, as far as this partition owns them."""
         published = self._published
-        return {name: delta for name, delta in self.deltas.items() if name in published}
+        changes: dict[str, Sides] = {}
+        for name, delta in self.deltas.items():  # a comprehension is a call, and most transactions change little
+            if name in published:
+                changes[name] = delta
+        return changes
 
     def commit(self) -> None:
         """The transaction stands."""
@@ -198,19 +225,19 @@ class Worker:
             self.base[name].commit()
         for i in begun:
             stratum = self.strata[i]
-            if isinstance(stratum, Component):
-                stratum.limit = self._limit
-            else:
+            stratum.limit = self._limit
+            if isinstance(stratum, Counting):
                 stratum.commit()
         touched.clear()
         begun.clear()
         self._clock_before = self.clock
         self.deltas = {}
+        self._memories = None
         if self._latest is not None:
             self._kept, self._latest = self._latest, None
 
     def rollback(self) -> None:
-        """Facts and clock are as before the transaction; the strata must be reset and loaded again."""
+        """Facts and clock are as before the transaction; the strata must be made and loaded again."""
         for name in self._touched:
             self.base[name].rollback()
         self._touched.clear()
@@ -288,6 +315,13 @@ class Worker:
         component = self._producer[relation]
         assert isinstance(component, Absorption)
         return component.named(set(variables))
+
+    def busiest(self, i: int) -> str:
+        """The text of a rule of stratum i: the one that derived most, if that is known."""
+        if not i < len(self.strata):
+            return ""
+        stratum = self.strata[i]
+        return stratum.busiest if isinstance(stratum, Component) else stratum.stratum.rules[0].text
 
     def size(self) -> int:
         """How many tuples the strata keep."""

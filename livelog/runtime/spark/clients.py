@@ -47,8 +47,7 @@ class Clients(Staff):
 
     @property
     def _latest(self) -> int:
-        undecided = self.journal.undecided()
-        return self.journal.number if undecided is None else undecided.number - 1
+        return self.journal.published
 
     def _described(self) -> dict[str, Any]:
         relations = self.plan.relations.items()
@@ -73,22 +72,6 @@ class Clients(Staff):
                 self._released.extend((generation, i, h["held"]) for i, h in oldest)
             parts = [[*address, h["held"], h["count"]] for address, h in zip(self.addresses, held, strict=True)]
             return {"transaction": self._latest, "parts": parts}
-
-    def follow(self, view: str, whole: bool) -> int:
-        """Record the changes of a view from here on; returns the last transaction before that."""
-        with self.lock:
-            if view not in self.plan.published:
-                raise UsageProblem(f"`{view}` is not a view whose changes are published")
-            if view not in self.journal.follows:
-                self.restore()
-                entry = self.journal.begin((), follow=view)
-                try:
-                    self._all("follow", view, entry.number, whole)
-                except BaseException:
-                    self.journal.end(entry.number, committed=False)
-                    raise
-                self.journal.end(entry.number, committed=True)
-            return self._latest
 
     def top(self) -> dict[str, Any]:
         """What `livelog top` shows. While a transaction runs, what was known last."""

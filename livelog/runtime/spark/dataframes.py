@@ -18,6 +18,8 @@ import msgspec
 from datalog.errors import FactProblem, LivelogError, RuntimeProblem, UsageProblem
 from livelog.runtime.spark.arrow import RowReader, select_columns
 from livelog.runtime.spark.handshake import Role, connect
+from livelog.runtime.spark.jvm import own_python, quiet, talking, worker_problem
+from livelog.runtime.spark.tls import TLS
 from livelog.runtime.spark.wire import Connection, WireError
 from operators.partition import Router
 from planner.plan import RelationPlan
@@ -80,7 +82,8 @@ def cut(df: DataFrame, reader: Reader, partitioning: dict[str, tuple[int, ...]],
     def to_chunks(batches: Iterator[Any]) -> Iterator[Any]:  # what plans call it
         return cutter(batches)
 
-    return df.mapInArrow(to_chunks, SCHEMA)
+    with own_python(df.sparkSession.sparkContext):
+        return df.mapInArrow(to_chunks, SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ def _record_batch(rows: list[tuple[Any, ...]], names: list[str]) -> Any:
 
 
 def push(
-    chunks: DataFrame, addresses: Sequence[tuple[str, int]], secret: bytes, token: str
+    chunks: DataFrame, addresses: Sequence[tuple[str, int]], secret: bytes, token: str, tls: TLS | None = None
 ) -> list[tuple[str, str, str, int, int]]:
     """Let Spark's tasks bring chunks to their owners; returns the files: (relation, sign, name, owner, rows),
     those with rows to delete first.
@@ -160,8 +163,10 @@ def push(
     `addresses` are the owners' doors. Only files of attempts that were completed are returned: what a task left that
     died half way, or ran twice, is not among them. `token` names what is pushed, for one folder.
     """
+    spark = chunks.sparkSession
     try:
-        files = [tuple(row) for row in pushed(chunks, addresses, secret, token).collect()]
+        with talking(spark), quiet(spark.sparkContext):
+            files = [tuple(row) for row in pushed(chunks, addresses, secret, token, tls).collect()]
     except Exception as error:
         told = explained(error)
         if told is error:
@@ -170,14 +175,17 @@ def push(
     return sorted(files, key=lambda file: (file[1] != "-", *file))
 
 
-def pushed(chunks: DataFrame, addresses: Sequence[tuple[str, int]], secret: bytes, token: str) -> DataFrame:
+def pushed(
+    chunks: DataFrame, addresses: Sequence[tuple[str, int]], secret: bytes, token: str, tls: TLS | None = None
+) -> DataFrame:
     """What `push` runs. The secret is in a pickled object, and nowhere in Spark's plan."""
-    bring = _Pusher(list(addresses), secret, token)
+    bring = _Pusher(list(addresses), secret, token, tls)
 
     def push_chunks(batches: Iterator[Any]) -> Iterator[Any]:  # what plans call it
         return bring(batches)
 
-    return chunks.mapInArrow(push_chunks, _FILES)
+    with own_python(chunks.sparkSession.sparkContext):
+        return chunks.mapInArrow(push_chunks, _FILES)
 
 
 @dataclass(frozen=True)
@@ -187,6 +195,7 @@ class _Pusher:
     addresses: list[tuple[str, int]]
     secret: bytes = field(repr=False)
     token: str
+    tls: TLS | None = None
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
@@ -200,7 +209,9 @@ class _Pusher:
             for batch in batches:
                 for owner, relation, sign, data in zip(*(c.to_pylist() for c in batch.columns), strict=True):
                     if owner not in owners:
-                        connection = connect(self.addresses[owner], self.secret, Role.CLIENT, timeout=60)
+                        connection = connect(
+                            self.addresses[owner], self.secret, Role.CLIENT, timeout=60, tls=self.tls
+                        )
                         owners[owner] = stack.enter_context(connection)
                     owners[owner].send(_encode(("rows", *attempt, relation, sign, data)))
                     owners[owner].drain(PATIENCE)
@@ -237,14 +248,16 @@ def reported() -> Iterator[None]:
 
 
 def explained(error: Exception) -> Exception:
-    """An error of a Spark job as the sentence that a task reported, if it did.
+    """An error of a Spark job as the sentence that a task reported, if it did, or that tells why none could run.
 
     >>> explained(ValueError('Job aborted. _InTask: livelog: "FactProblem r(1) is \\\\"odd\\\\"" at worker.py')).message
     'r(1) is "odd"'
     """
-    found = _MARKED.search(str(error))
+    text = str(error)
+    found = _MARKED.search(text)
     if found is None:
-        return error
+        problem = worker_problem(text)
+        return error if problem is None else UsageProblem(problem)
     kind, _, sentence = json.loads(found[1]).partition(" ")
     kinds: dict[str, type[LivelogError]] = {"FactProblem": FactProblem, "UsageProblem": UsageProblem}
     return kinds.get(kind, RuntimeProblem)(sentence)

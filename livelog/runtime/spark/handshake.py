@@ -5,7 +5,9 @@
     server   HMAC(secret, "server", all of the above)
 
 All three have a fixed size, and the server reads exactly that much from a client. Both nonces are fresh, so that a
-recorded answer is worth nothing later; the labels make sure that no one can be answered with its own words.
+recorded answer is worth nothing later; the labels make sure that no one can be answered with its own words. The keys of
+the messages that follow, one for each direction, are HMACs of the same under labels of their own. With TLS, all of it
+is said inside, after both ends have shown their certificates.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import hmac
 import secrets
 import selectors
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable
@@ -25,11 +28,13 @@ from functools import partial
 from typing import Any
 
 from livelog.runtime.spark.outbox import CAP
+from livelog.runtime.spark.secured import Secured, complaint, context_of, secure
+from livelog.runtime.spark.tls import TLS
 from livelog.runtime.spark.wire import Closed, Connection, WireError
 
 __all__ = ["Door", "Greeting", "Refused", "Role", "connect"]
 
-MAGIC = b"livelog1"
+MAGIC = b"livelog2"
 NONCE = 32
 PROOF = 32
 HELLO = len(MAGIC) + NONCE
@@ -90,6 +95,11 @@ class _Key:
     def server(self, hello: bytes, answer: bytes) -> bytes:
         return self.prove(b"livelog server\0", hello, answer)
 
+    def keys(self, hello: bytes, answer: bytes) -> tuple[bytes, bytes]:
+        """The keys of the messages from the client to the server, and of those from the server to the client."""
+        to_server = self.prove(b"livelog messages to the server\0", hello, answer)
+        return to_server, self.prove(b"livelog messages to the client\0", hello, answer)
+
 
 # --- the client's side ---------------------------------------------------------------------------------------
 
@@ -104,9 +114,11 @@ def connect(
     *,
     cap: int = CAP,
     directory: str | None = None,
+    tls: TLS | None = None,
 ) -> Connection:
     """Connect to a door. Blocks until both sides know each other, and raises `Refused` if they never do."""
     key = _Key(secret)
+    context = None if tls is None else context_of(tls, server=False)
     place = _place(address)
     deadline = time.monotonic() + timeout
     try:
@@ -117,6 +129,10 @@ def connect(
         # A port of this machine on which nobody listens any more may be given to the connecting socket itself.
         if sock.getsockname() == sock.getpeername():
             raise Refused(f"cannot connect to {place}: nobody listens there")
+        if context is not None:
+            sock = secured = secure(sock, context, server=False)
+            _limit(sock, deadline)
+            secured.do_handshake()
         hello = _exactly(sock, HELLO, deadline)
         if not hello.startswith(MAGIC):
             raise Refused(f"{place} is not the door of a Livelog session")
@@ -126,10 +142,13 @@ def connect(
         sock.sendall(answer)
         if not hmac.compare_digest(_exactly(sock, PROOF, deadline), key.server(hello, answer)):
             raise Refused(f"{place} does not know the secret of this session")
-        return Connection(sock, cap=cap, directory=directory, name=place)
+        return Connection(sock, cap=cap, directory=directory, name=place, keys=key.keys(hello, answer))
     except TimeoutError:
         sock.close()
         raise Refused(f"{place} did not answer in time") from None
+    except ssl.SSLError as e:
+        sock.close()
+        raise Refused(f"cannot connect to {place} over TLS: {complaint(e)}") from None
     except OSError as e:
         sock.close()
         raise Refused(f"{place} dropped the connection: {e.strerror or e}") from None
@@ -195,8 +214,10 @@ class Door:
         port: int = 0,
         cap: int = CAP,
         directory: str | None = None,
+        tls: TLS | None = None,
     ) -> None:
         self._key = _Key(secret)
+        self._context = None if tls is None else context_of(tls, server=True)
         self._selector = selector
         self._admit = admit
         self._log = log
@@ -267,13 +288,40 @@ class Door:
 
     def _receive(self, sock: socket.socket, place: str, now: float) -> None:
         sock.setblocking(False)
+        if self._context is not None:
+            try:
+                sock = secure(sock, self._context, server=True)
+            except OSError as e:
+                self._log(f"dropped a connection from {place}: {e.strerror}")
+                return
         guest = _Guest(sock, place, now + self._patience)
         if len(self._guests) >= self._most:
             self._drop(next(iter(self._guests)), "too many others wait to prove that they know the secret")
         self._guests[guest] = None
-        self._selector.register(sock, selectors.EVENT_READ, partial(self._listen_to, guest))
+        if isinstance(sock, Secured):
+            self._selector.register(sock, selectors.EVENT_READ, partial(self._secure, guest, sock))
+        else:
+            self._selector.register(sock, selectors.EVENT_READ, partial(self._listen_to, guest))
+            self._ask(guest)
+
+    def _secure(self, guest: _Guest, sock: Secured, mask: int) -> None:
+        """Go on with TLS; once both have shown their certificates, it is as without."""
+        if guest not in self._guests:  # dropped since the event came
+            return
+        try:
+            sock.do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as e:
+            events = selectors.EVENT_READ if isinstance(e, ssl.SSLWantReadError) else selectors.EVENT_WRITE
+            self._selector.modify(sock, events, partial(self._secure, guest, sock))
+        except OSError as e:
+            self._drop(guest, complaint(e))
+        else:
+            self._selector.modify(sock, selectors.EVENT_READ, partial(self._listen_to, guest))
+            self._ask(guest)
+
+    def _ask(self, guest: _Guest) -> None:
         with suppress(OSError):
-            if sock.send(guest.hello) == HELLO:
+            if guest.sock.send(guest.hello) == HELLO:
                 return
         self._drop(guest, "it was gone before it could be asked")
 
@@ -309,6 +357,7 @@ class Door:
         if role not in list(Role):
             raise Refused(f"it has an unknown role {role}")
         self._leave(guest)
+        theirs, ours = self._key.keys(guest.hello, guest.answer)
         try:
             connection = Connection(
                 guest.sock,
@@ -317,6 +366,7 @@ class Door:
                 name=guest.place,
                 # Before anything that `admit` may send, but not sent before `admit` agreed.
                 prologue=self._key.server(guest.hello, guest.answer),
+                keys=(ours, theirs),
             )
         except OSError as e:
             raise Refused(f"it broke off: {e.strerror or e}") from None

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from livelog.runtime.spark.handshake import Door, Greeting, Refused, Role
+from livelog.runtime.spark.tls import TLS
 from livelog.runtime.spark.wire import Closed, Connection, TimedOut, WireError
 
 __all__ = ["Hub"]
@@ -33,7 +34,12 @@ class Hub:
     """
 
     def __init__(
-        self, host: str, secret: bytes, answer: Callable[[list[Any]], Any], log: Callable[[str], None]
+        self,
+        host: str,
+        secret: bytes,
+        answer: Callable[[list[Any]], Any],
+        log: Callable[[str], None],
+        tls: TLS | None = None,
     ) -> None:
         self.arrivals: queue.SimpleQueue[tuple[Connection, int] | None] = queue.SimpleQueue()
         self._generation = 0
@@ -43,7 +49,7 @@ class Hub:
         self._clients: set[Connection] = set()
         self._admitted: list[tuple[Connection, Greeting]] = []
         self._selector = selectors.DefaultSelector()
-        self._door = Door(self._selector, host, secret, self._admit, log)
+        self._door = Door(self._selector, host, secret, self._admit, log, tls=tls)
         self.port = self._door.address[1]
         self._waker, waked = socket.socketpair()
         self._closed = False

@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 
 from datalog.errors import RuntimeProblem
-from livelog.runtime.frames import ROW, tupled
-from livelog.runtime.spark.layout import Layout, file_name, make_folder, sync_folder
-from livelog.runtime.spark.records import Damaged, RecordWriter, read_records
+from livelog.packing import ROW, tupled
+from livelog.store.layout import Layout, file_name, make_folder, sync_folder
+from livelog.store.records import Damaged, RecordWriter, read_records
 
 __all__ = ["Inbound", "decode_rows", "read_batch"]
 

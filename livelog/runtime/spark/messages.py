@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from datalog.errors import LivelogError, RuntimeProblem
-from livelog.runtime.frames import ROW, tupled
-from livelog.runtime.spark.checkpoint import Part
-from livelog.runtime.spark.formats import BatchFile
+from livelog.packing import ROW, tupled
 from livelog.runtime.spark.wire import WireError
-from operators.errors import Divergence, OperatorError, RuleFailure
+from livelog.store.formats import BatchFile
+from livelog.store.parts import Part
+from operators.errors import Divergence, Excess, Exhausted, OperatorError, Outgrown, RuleFailure
 
 __all__ = [
     "Address", "Broken", "Failure", "Gauge", "Held", "Hello", "Notice", "Reply", "Share", "arguments_of", "encode",
@@ -75,6 +75,7 @@ class Failure(msgspec.Struct, array_like=True):
     family: str = ""
     sample: list[Any] = []
     trace: str = ""
+    where: str = ""
 
 
 class Gauge(msgspec.Struct, array_like=True):
@@ -185,9 +186,16 @@ def failure_of(error: BaseException) -> Failure:
         cause = error.cause
         family = next((f.__name__ for f in (ArithmeticError, ValueError) if isinstance(cause, f)), "Exception")
         row = None if error.row is None else _short(tuple(error.row))
-        return Failure("rule", _text(cause), error.rule, row, type(cause).__name__, family)
+        beside = [] if error.beside is None else [_short(error.beside)]
+        return Failure("rule", _text(cause), error.rule, row, type(cause).__name__, family, beside, where=error.where)
     if isinstance(error, Divergence):
         return Failure("divergence", _text(error.message), error.rule, sample=[_short(t) for t in error.sample])
+    if isinstance(error, Excess):
+        return Failure("excess", _text(error.message), error.rule, sample=[_short(t) for t in error.sample])
+    if isinstance(error, Outgrown):
+        return Failure("outgrown", _text(error.message), error.rule, cause=error.relation)
+    if isinstance(error, Exhausted):
+        return Failure("exhausted", _text(error.message), error.rule)
     if isinstance(error, OperatorError):
         return Failure("operator", _text(error.message), error.rule)
     if isinstance(error, LivelogError | WireError):
@@ -220,9 +228,16 @@ def _short(row: Any) -> Any:
 def raised(failure: Failure) -> Exception:
     """The error again, with what it was caused by."""
     if failure.kind == "rule":
-        return RuleFailure(failure.rule, tupled(failure.row), _cause(failure))
+        beside = tupled(failure.sample[0]) if failure.sample else None
+        return RuleFailure(failure.rule, tupled(failure.row), _cause(failure), failure.where, beside)
     if failure.kind == "divergence":
         return Divergence(failure.message, failure.rule, [tupled(t) for t in failure.sample])
+    if failure.kind == "excess":
+        return Excess(failure.message, failure.rule, [tupled(t) for t in failure.sample])
+    if failure.kind == "outgrown":
+        return Outgrown.told(failure.message, failure.rule, failure.cause)
+    if failure.kind == "exhausted":
+        return Exhausted(failure.message, failure.rule)
     if failure.kind == "operator":
         return OperatorError(failure.message, failure.rule)
     if failure.kind == "assertion":

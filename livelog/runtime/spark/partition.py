@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Any
 
 import msgspec
 
-from livelog.runtime.spark.changefile import ChangeFiles
-from livelog.runtime.spark.checkpoint import read_part, write_part
+from livelog.operations import Operation
+from livelog.runtime.base_files import load_facts, write_facts
 from livelog.runtime.spark.inbound import Inbound, read_batch
-from livelog.runtime.spark.layout import Layout
 from livelog.runtime.spark.messages import Held, Share
-from livelog.runtime.worker import Operation, Pair, Worker
+from livelog.runtime.worker import Pair, Worker
+from livelog.store.changefile import ChangeFiles
+from livelog.store.layout import Layout
 from operators.partition import Router
 
 __all__ = ["Partition"]
@@ -77,6 +79,10 @@ class Partition:
     def do_absorb(self, share: Share) -> None:
         self.worker.absorb(self._operations(share))
 
+    def do_start_over(self, limit: int | None) -> list[int]:
+        self.worker = self.worker.renewed(limit)
+        return self.worker.start_over()
+
     def do_rollback(self) -> None:
         self._stash = []
         self.worker.rollback()
@@ -119,8 +125,9 @@ class Partition:
     def do_commit(self, number: int = -1) -> None:
         self.worker.commit()
         self._input = ()
-        if number >= 0 and self._files.views:
+        if number >= 0 and self._files.files:
             self._files.record(number, self._changes)
+            self._files.flush()
         self.tidy(sum(len(side) for sides in self._changes.values() for side in sides))
         self._changes = {}
 
@@ -202,31 +209,14 @@ class Partition:
 
     def do_checkpoint(self, number: int) -> list[Any]:
         """Write the facts of this partition; returns what the manifest says of them."""
-        worker, written = self.worker, []
-        for name, table in worker.base.items():
-            relation = worker.plan.relations[name]
-            path = self._layout.part(number, name, worker.partition)
-            part = write_part(path, relation.columns, relation.types, table.export())
-            written.append([name, worker.partition, part])
+        written = write_facts(self._layout, number, self.worker)
+        self._files.record(number, {})  # if it is that of an empty transaction
         self._files.sync()
         return written
 
     def do_load(self, number: int | None, clock: float, partitions: int) -> None:
         """Take in the facts of a checkpoint that so many partitions wrote."""
-        worker = self.worker
-        for table in worker.base.values():
-            assert not table.rows, "a checkpoint is loaded into an empty partition"
-        if number is not None:
-            for name, table in worker.base.items():
-                if partitions == worker.partitions:
-                    table.restore(read_part(self._layout.part(number, name, worker.partition)))
-                else:
-                    owner = Router(worker.plan.relations[name].partition, worker.partitions)
-                    for p in range(partitions):
-                        facts = read_part(self._layout.part(number, name, p))
-                        table.restore(f for f in facts if owner(f[0]) == worker.partition)
-        worker.clock = clock
-        worker.commit()
+        load_facts(self._layout, number, clock, partitions, self.worker)
 
     def do_follow(self, view: str, number: int, whole: bool, before: int | None = None) -> int:
         """Record the changes of a view from here on, after the view itself if it is to be whole.
@@ -235,9 +225,13 @@ class Partition:
         """
         return self._files.follow(view, number, list(self.worker.rows(view)) if whole else None, before)
 
+    def do_unfollow(self, view: str) -> None:
+        """The changes of a view are not followed after all."""
+        self._files.forget(view)
+
     def do_see(self, path: str) -> bool:
-        """Whether this machine sees what the driver wrote."""
-        return Path(path).is_file()
+        """Whether this machine sees what the driver wrote, and may read it."""
+        return os.access(path, os.R_OK)
 
     def do_gauge(self) -> dict[str, Any]:
         """What is cheap to count, for `livelog top`."""

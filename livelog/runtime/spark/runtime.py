@@ -1,6 +1,7 @@
 """SparkRuntime: the partitions of a session are the tasks of one barrier stage.
 
-Every transaction is in the journal before a worker hears of it. When a worker is lost, all of them are started
+Every transaction is in the journal before a worker hears of it, and its outcome before they are told to commit: what
+the log says is what came of it, whoever is told, and whoever dies. When a worker is lost, all of them are started
 again: they load the newest checkpoint, absorb the facts of the transactions after it, evaluate once, and the
 transaction that was under way is run again. Who waits for it notices nothing but the time.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -16,25 +18,28 @@ from typing import Any
 import msgspec
 
 from datalog.errors import RuntimeProblem, UsageProblem
+from livelog.operations import Operation
+from livelog.runtime.journaled import Unavailable
+from livelog.runtime.limits import Watch
+from livelog.runtime.runtime import OPEN, WHOLE
 from livelog.runtime.spark.clients import Clients
 from livelog.runtime.spark.config import Spark
 from livelog.runtime.spark.crew import Lost
-from livelog.runtime.spark.formats import Batch, BatchFile, Description, Entry
-from livelog.runtime.spark.layout import sync_folder
 from livelog.runtime.spark.messages import Share, encode
 from livelog.runtime.spark.staff import ATTEMPTS, INTERRUPTED
-from livelog.runtime.worker import Method, Operation, Sides
-from operators.errors import OperatorError
+from livelog.runtime.worker import Method, Sides
+from livelog.store.formats import Batch, BatchFile, Description, Entry
+from livelog.store.layout import sync_folder
+from livelog.store.parts import Part
 from planner.plan import Plan
 
-__all__ = ["SparkRuntime"]
+__all__ = ["Pushed", "SparkRuntime"]
+
+Pushed = tuple[str, list[Any]]
+"""The folder to which rows were pushed, and their files."""
 
 STASH = 8 << 20
 """Bytes of operations in a message, unless a single one has more."""
-
-
-class NoWorkers(RuntimeProblem):
-    """Spark does not start the workers."""
 
 
 class SparkRuntime(Clients):
@@ -49,12 +54,11 @@ class SparkRuntime(Clients):
         config: Spark,
         description: Description | None,
         data: Any = None,
+        allowed: Watch | None = None,
     ) -> None:
-        self.rerun: tuple[Entry, dict[str, Sides]] | None = None  # what another driver had begun
-        self._number = 0  # of the transaction under way
-        self._committed = 0  # the last one that workers were told to commit
+        self._listening = False  # whether the workers are known to wait for the next step, after an error
         self._since = 0  # transactions since the last checkpoint
-        super().__init__(plan, method, limit, sizes, config, description, data)
+        super().__init__(plan, method, limit, sizes, config, description, data, allowed)
         if description is None:
             try:
                 self._resume()
@@ -73,81 +77,100 @@ class SparkRuntime(Clients):
             )
         self._finish_undecided()
         self._alive()
+        self.journal.publish(self.journal.number)
         if before != self.partitions:
             self.checkpoint()  # from here on, so many partitions it is
 
     def _finish_undecided(self) -> None:
-        entry = self.journal.undecided()
-        if entry is None:
-            return
-        self._inside = True
+        inside, self._inside = self._inside, True
         try:
-            self.rerun = entry, self._execute(entry)
-            self.journal.end(entry.number, committed=True)
-        except NoWorkers:
-            raise
-        except (OperatorError, RuntimeProblem) as error:
-            self._note(f"transaction {entry.number}, which was under way, failed and was rolled back: {error}")
-            self.journal.end(entry.number, committed=False)
+            super()._finish_undecided()
         finally:
-            self._inside = False
+            self._inside = inside
 
     # --- transactions ----------------------------------------------------------------------------------------
 
-    def run(
-        self,
-        operations: Iterable[Operation],
-        **origin: Any,
-    ) -> dict[str, Sides]:
-        """`origin` is what `Journal.begin` takes: `batch`, `query`, `source`, `position`."""
+    def run(self, operations: Iterable[Operation], **origin: Any) -> dict[str, Sides]:
         with self.lock:
+            if self.state:
+                self.restore()
             self._release()
-            entry = self.journal.begin(operations, **origin)
-            self._inside = True
-            try:
-                changes = self._execute(entry)
-                self.journal.end(entry.number, committed=True)
-            except BaseException as error:
-                if self.journal.undecided() is None:
-                    raise  # an interrupt that came too late
-                if self._committed == entry.number:
-                    self._lose(Lost(f"a commit was interrupted: {type(error).__name__}"))
-                self.journal.end(entry.number, committed=False)
-                raise
-            finally:
-                self._inside = False
-            self._since += 1
-            if self._since >= self.config.checkpoint_every:
-                try:
-                    self.checkpoint()
-                except RuntimeProblem as error:  # no fault of this transaction's; the next one tries again
-                    self._note(f"no checkpoint was written: {error}")
-            return changes
+            return super().run(operations, **origin)
+
+    def _due(self) -> bool:
+        self._since += 1
+        return self._since >= self.config.checkpoint_every
 
     def _execute(self, entry: Entry) -> dict[str, Sides]:
         """Run a transaction of the journal, on new workers if need be."""
-        for _ in range(ATTEMPTS):
-            try:
-                if self._crew is None or self._crew.stage.over:
-                    self._recover(before=entry.number)
-                return self._perform(entry)
-            except Lost as lost:
-                self._lose(lost)
-                reason = str(lost)
+        inside, self._inside = self._inside, True
+        try:
+            for _ in range(ATTEMPTS):
+                try:
+                    if self._crew is None or self._crew.stage.over:
+                        self._recover(before=entry.number)
+                    return self._perform(entry)
+                except Lost as lost:
+                    self._lose(lost)
+                    if self.journal.waiting is None and self.decided is not None:
+                        return self.decided  # the log has it, and so will the workers that come
+                    reason = str(lost)
+        finally:
+            self._inside = inside
         raise RuntimeProblem(f"the workers died {ATTEMPTS} times in this transaction, which was given up: {reason}")
+
+    def _announce(self, entry: Entry) -> None:
+        """Let readers see a transaction, once the workers have recorded its changes where somebody follows them.
+
+        One without operations has none. It is a micro-batch of a query, which may read these changes itself: if it were
+        announced, that would go round for ever.
+        """
+        number = entry.number
+        if not entry.operations and entry.batch is None:
+            self.journal.acknowledge(number)
+            return
+        if self._crew is None and self.journal.follows:
+            try:
+                self._alive()
+            except RuntimeProblem as error:
+                self._note(f"transaction {number} was committed, and its changes are published later: {error.message}")
+                return
+        super()._announce(entry)
 
     def _perform(self, entry: Entry) -> dict[str, Sides]:
         """Run a transaction on the workers that are there. All or nothing."""
-        clock = self.clock
         self._number = entry.number
-        return self._transact(self._shares_of(entry), clock)
+        self._time = self._time_after(entry)
+        self._listening = False
+        return self._transact(self._shares_of(entry))
 
     def _undo(self, error: BaseException) -> None:
-        if not isinstance(error, Exception):  # an interrupt: nobody waits until busy workers listen
-            self._lose(Lost(INTERRUPTED), 0.5)
-        elif not isinstance(error, Lost):
-            with suppress(Lost):  # then it is undone even more thoroughly
-                self._roll_back()
+        """After an interrupt nobody waits until busy workers listen, and of one in a commit, nobody knows who has."""
+        if isinstance(error, Lost):
+            self._lose(error)
+        self._listening = isinstance(error, Exception) and not isinstance(error, Lost) and self.state == OPEN
+        self.restore()
+
+    def restore(self) -> None:
+        """As everywhere; workers that cannot be told to roll back are replaced by some that go by the log."""
+        with self.lock:
+            if self.state and self._listening:
+                inside, self._inside = self._inside, True
+                try:
+                    super().restore()
+                except Lost as lost:  # then it is undone even more thoroughly
+                    self._lose(lost)
+                    self._listening = False
+                finally:
+                    self._inside = inside
+            if self.state and not self._listening:
+                self._lose(Lost(INTERRUPTED), 0.5)
+                entry = self.journal.waiting
+                if self.state == OPEN or (entry is not None and entry.number == self._number):
+                    self.decided = None
+                else:
+                    self.clock, self.committed = self._time, self.state
+                self.state = WHOLE
 
     def _shares_of(self, entry: Entry) -> list[Share]:
         files = [] if entry.batch is None else list(entry.batch.files)
@@ -156,7 +179,6 @@ class SparkRuntime(Clients):
     def _commit(self) -> None:
         """Nobody waits for the commit, unless changes are followed: these must be there before they are announced."""
         arguments = [(self._number,)] * self.partitions
-        self._committed = self._number  # some may have, from here on
         if self.journal.follows:
             self._crew_now().call("commit", arguments)
         else:
@@ -182,106 +204,97 @@ class SparkRuntime(Clients):
 
     def _recover(self, before: int | None = None) -> None:
         """Start workers and bring them to where the journal is, or to where it was before a transaction."""
+        if before is None:
+            undecided = self.journal.waiting
+            before = self.journal.number + (1 if undecided is None else 0)
+        untold = self.decided  # what is run again below is told already
         for attempt in range(ATTEMPTS):
             try:
                 self._start()
-                self._replay(self.journal.number + 1 if before is None else before)
+                self._replay(before)
+                self.journal.publish(before - 1)
                 return
             except Lost as lost:
                 self._lose(lost)
                 if attempt == ATTEMPTS - 1:
-                    raise NoWorkers(f"the workers could not be started: {lost}") from lost
+                    raise Unavailable(f"the workers could not be started: {lost}") from lost
             except BaseException as error:
                 # whatever they have got to by now, it is not where they should be
                 self._lose(Lost(f"recovery failed: {error}"))
                 raise
+            finally:
+                self.decided = untold
 
-    def _replay(self, before: int) -> None:
-        manifest = self.journal.newest()
-        self.clock = 0.0 if manifest is None else manifest.clock
-        self.stale = False
-        number = None if manifest is None else manifest.number
-        self._all("load", number, self.clock, self.partitions if manifest is None else manifest.partitions)
-        done = number or 0
-        last = done
-        if self.journal.follows:
-            last = max([done, *(e.number for e in self.journal.entries(done) if e.number < before)])
-        # What a transaction recorded that was given up, or is run again, does not count.
-        recorded = [self._all("follow", view, done, False, last + 1) for view in self.journal.follows]
-        # Changes that are followed and were not recorded everywhere are made again, one transaction after the other.
-        certain = max([done, *([min(map(min, recorded))] if recorded else [before])])
-        behind = number is not None  # whether the views have yet to be evaluated
-        for entry in self.journal.entries(done):
-            if entry.number >= before:
-                break
-            if entry.number <= certain and not (self._data is not None and entry.number == 1):
-                self._each("absorb", [(share,) for share in self._stashed(self._shares_of(entry))])
-                behind = True
-            else:
-                if behind:
-                    self._catch_up()
-                behind = False
-                self._perform(entry)
-        if behind:
-            self._catch_up()
+    def _load(self, number: int | None, clock: float, partitions: int) -> None:
+        self._all("load", number, clock, partitions)
 
-    def _catch_up(self) -> None:
-        """Evaluate the facts that were absorbed."""
-        self._evaluate(self._start_over())
-        if self._recompute:
-            self._all("keep")
-        self._all("commit")
+    def _absorb(self, entry: Entry) -> None:
+        self._each("absorb", [(share,) for share in self._stashed(self._shares_of(entry))])
+
+    def _alone(self, entry: Entry) -> bool:
+        """Rows that come in with the stage are where workers look for them in its first transaction."""
+        return super()._alone(entry) or (self._data is not None and entry.number == 1)
+
+    def _begin_to_follow(self, view: str, number: int, whole: bool, before: int | None = None) -> list[int]:
+        return self._all("follow", view, number, whole, before)
+
+    def _cease_to_follow(self, view: str) -> None:
+        with suppress(Lost):  # what is left of it then is written anew
+            self._all("unfollow", view)
 
     # --- checkpoints -----------------------------------------------------------------------------------------
 
-    def checkpoint(self) -> None:
-        """Write all facts, and start the log over."""
-        with self.lock:
-            for _ in range(ATTEMPTS):
-                self._alive()
-                inside, self._inside = self._inside, True
-                try:
-                    number, _ = self.journal.start_checkpoint()
-                    parts = [part for written in self._all("checkpoint", number) for part in written]
-                    self.journal.finish_checkpoint(number, self.clock, parts, self.partitions)
-                    self._since = 0
-                    self._data = None
-                    return
-                except Lost as lost:
-                    self._lose(lost)
-                finally:
-                    self._inside = inside
-            raise RuntimeProblem("the workers died again and again while a checkpoint was written")
+    def _write_checkpoint(self, follows: Iterable[str] | None = None, description: Description | None = None) -> None:
+        for _ in range(ATTEMPTS):
+            self._alive()
+            inside, self._inside = self._inside, True
+            try:
+                super()._write_checkpoint(follows, description)
+                self._since = 0
+                self._data = None
+                return
+            except Lost as lost:
+                self._lose(lost)
+            finally:
+                self._inside = inside
+        raise RuntimeProblem("the workers died again and again while a checkpoint was written")
+
+    def _write_facts(self, number: int) -> list[tuple[str, int, Part]]:
+        return [part for written in self._all("checkpoint", number) for part in written]
 
     # --- DataFrames ------------------------------------------------------------------------------------------
 
-    def load_frames(
-        self, frames: list[Any], *, query: tuple[str, int] | None = None
-    ) -> dict[str, Sides] | None:
-        """One transaction with the rows of DataFrames that were hashed to their owners.
+    def push_frames(self, frames: list[Any], query: tuple[str, int] | None = None) -> Pushed:
+        """Bring the rows of DataFrames that were hashed to their owners there, for `run_pushed`.
 
-        Spark's tasks push them; they never pass the driver. None: this batch of the query was applied before.
+        Spark's tasks push them; they never pass the driver. Nothing is pushed of a batch that was applied before.
         """
         from livelog.runtime.spark.dataframes import push  # needs pyspark
 
         if self.applied(query):
-            return None
+            return "", []
         self._check_slots(beside=True)
-        layout = self.journal.layout
         for attempt in range(ATTEMPTS):
             # Without the lock: the rows may come from a view of this very session.
             folder = f"push-{secrets.token_hex(8)}"
             try:
-                files = [f for df in frames for f in push(df, self.addresses, self._secret, folder)]
-                break
+                tls = self.config.tls
+                return folder, [f for df in frames for f in push(df, self.addresses, self._secret, folder, tls)]
             except Exception:
                 if attempt == ATTEMPTS - 1 or not self._over():
                     raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def run_pushed(self, pushed: Pushed, query: tuple[str, int] | None = None) -> dict[str, Sides]:
+        """One transaction with rows that were pushed. A batch of a query that was applied before changes nothing."""
+        folder, files = pushed
+        layout = self.journal.layout
         with self.lock:
             if self.applied(query):
-                return None
+                return {}
             number = self.journal.number + 1
             if files:
+                shutil.rmtree(layout.batch(number), ignore_errors=True)  # of one that could not be begun
                 os.rename(layout.batches / folder, layout.batch(number))
                 sync_folder(layout.batches)
             batch = Batch(tuple(

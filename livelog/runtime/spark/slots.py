@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from datalog.errors import RuntimeProblem, UsageProblem
+from livelog.runtime.spark.jvm import talking
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,14 +28,15 @@ def slots(spark: SparkSession) -> int:
     sc = spark.sparkContext
     if sc._jsc is None:
         raise RuntimeProblem("Spark has been stopped: the session cannot go on")
-    try:
-        inner = sc._jsc.sc()
-        return int(inner.maxNumConcurrentTasks(inner.resourceProfileManager().defaultResourceProfile()))
-    except Exception as error:
-        # Not a public method: where a version of Spark has it no more, this is the next best thing to know.
-        if not _missing(error):
-            raise
-        return int(sc.defaultParallelism)
+    with talking(spark):
+        try:
+            inner = sc._jsc.sc()
+            return int(inner.maxNumConcurrentTasks(inner.resourceProfileManager().defaultResourceProfile()))
+        except Exception as error:
+            # Not a public method: where a version of Spark has it no more, this is the next best thing to know.
+            if not _missing(error):
+                raise
+            return int(sc.defaultParallelism)
 
 
 def check_slots(

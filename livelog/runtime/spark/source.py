@@ -24,11 +24,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from datalog.errors import RuntimeProblem, UsageProblem
 from livelog.runtime.spark.arrow import arrow_array, spark_type
-from livelog.runtime.spark.changefile import change_files, read_changes
 from livelog.runtime.spark.dataframes import explained, reported
 from livelog.runtime.spark.handshake import Role, connect
 from livelog.runtime.spark.inbound import decode_rows
-from livelog.runtime.spark.layout import Layout
+from livelog.runtime.spark.jvm import own_python, quiet, talking
+from livelog.runtime.spark.tls import TLS
+from livelog.runtime.spark.wire import Connection, WireError
+from livelog.store.changefile import change_files, read_changes
+from livelog.store.layout import Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,6 +53,11 @@ class _Running(msgspec.Struct):
     address: tuple[str, int]
     secret: str
     pid: int = 0
+    tls: dict[str, str] | None = None  # the paths of its certificates
+
+    def connect(self, address: tuple[str, int] | None = None) -> Connection:
+        """A way to its driver, or to one of its workers."""
+        return connect(address or self.address, bytes.fromhex(self.secret), Role.CLIENT, tls=TLS.of(self.tls))
 
     def __repr__(self) -> str:  # the secret is in it
         return f"<a session at {self.address}>"
@@ -70,10 +78,8 @@ def _running(directory: str) -> _Running:
 def ask(directory: str, *question: Any) -> dict[str, Any]:
     """Ask the driver of the session in a directory."""
     running = _running(directory)
-    from livelog.runtime.spark.wire import WireError
-
     try:
-        with connect(running.address, bytes.fromhex(running.secret), Role.CLIENT) as connection:
+        with running.connect() as connection:
             answer = msgspec.msgpack.decode(connection.call(_encode(question), PATIENCE))
     except WireError as e:
         raise RuntimeProblem(f"the session in {directory} cannot be reached: {e}") from None
@@ -193,8 +199,7 @@ class _ViewReader(DataSourceReader):
 def _pages(wanted: _Wanted, part: _Held) -> Iterator[Any]:
     if not part.count:
         return
-    secret = bytes.fromhex(_running(wanted.directory).secret)
-    with connect((part.host, part.port), secret, Role.CLIENT) as connection:
+    with _running(wanted.directory).connect((part.host, part.port)) as connection:
         start = 0
         while start < part.count:
             page = connection.call(_encode(("page", part.held, start)), PATIENCE)
@@ -298,14 +303,16 @@ class _ChangesStreamReader(DataSourceStreamReader):
 
 def register(spark: SparkSession) -> None:
     """Make the source known to a Spark session."""
-    spark.dataSource.register(LivelogSource)
+    with own_python(spark.sparkContext):
+        spark.dataSource.register(LivelogSource)
 
 
 def read_view(spark: SparkSession, directory: str, relation: str) -> DataFrame:
     """A relation of a running session as a DataFrame: its state when the first job begins."""
-    register(spark)
     try:
-        return spark.read.format(NAME).option("relation", relation).load(directory)
+        with talking(spark), quiet(spark.sparkContext):
+            register(spark)
+            return spark.read.format(NAME).option("relation", relation).load(directory)
     except Exception as error:
         _tell(error)
 
@@ -314,12 +321,13 @@ def read_changes_stream(
     spark: SparkSession, directory: str, relation: str, starting: int | str | None = None
 ) -> DataFrame:
     """The changes of a view as a streaming DataFrame: `_transaction`, `_change` ("+" or "-"), and its columns."""
-    register(spark)
-    stream = spark.readStream.format(NAME).option("relation", relation).option("changes", "true")
-    if starting is not None:
-        stream = stream.option("startingTransaction", str(starting))
     try:
-        return stream.load(directory)
+        with talking(spark), quiet(spark.sparkContext):
+            register(spark)
+            stream = spark.readStream.format(NAME).option("relation", relation).option("changes", "true")
+            if starting is not None:
+                stream = stream.option("startingTransaction", str(starting))
+            return stream.load(directory)
     except Exception as error:
         _tell(error)
 

@@ -23,18 +23,20 @@ from typing import Any
 import msgspec
 
 from datalog.errors import RuntimeProblem, UsageProblem
-from livelog.runtime.runtime import Runtime
+from livelog.runtime.journaled import Journaled
+from livelog.runtime.limits import Watch
 from livelog.runtime.spark.config import Spark
 from livelog.runtime.spark.crew import Crew, Lost
-from livelog.runtime.spark.formats import Description
 from livelog.runtime.spark.hub import Hub
-from livelog.runtime.spark.journal import Journal
-from livelog.runtime.spark.layout import write_atomically
+from livelog.runtime.spark.jvm import hush_accumulators, lives, quiet, talking
 from livelog.runtime.spark.messages import Held
 from livelog.runtime.spark.remote import Remote
 from livelog.runtime.spark.slots import check_slots, slots
 from livelog.runtime.spark.task import Assignment
 from livelog.runtime.worker import Method, Sides
+from livelog.store.formats import Description
+from livelog.store.journal import Journal
+from livelog.store.layout import write_atomically
 from planner.plan import Plan
 
 __all__ = ["ATTEMPTS", "INTERRUPTED", "Staff"]
@@ -51,7 +53,7 @@ _log = logging.getLogger("livelog")
 _open: weakref.WeakSet[Staff] = weakref.WeakSet()
 
 
-class Staff(Runtime):
+class Staff(Journaled):
     """The workers, the folder and the door of a session. Whoever inherits fills in `_recover` and `_answer`."""
 
     def __init__(
@@ -63,14 +65,16 @@ class Staff(Runtime):
         config: Spark,
         description: Description | None,
         data: Any = None,
+        allowed: Watch | None = None,
     ) -> None:
         """`description` is what is opened; None: go on with what is in the directory. `data` are DataFrames' rows,
-        hashed to their owners, that come in with the stage."""
+        hashed to their owners, that come in with the stage. What is `allowed`, workers watch over."""
         super().__init__(plan, config.partitions, method, limit, sizes)
         self.config = config
         self.generation = 0
         self.notices: deque[str] = deque(maxlen=1000)
         self._data = data
+        self._allowed = allowed or Watch(plan)
         self._crew: Crew | None = None
         self._closed = False
         self._inside = False  # whether a transaction or a recovery is under way
@@ -82,12 +86,12 @@ class Staff(Runtime):
         # also at the end of the process, for those who forget to close a session
         self._remove_temporary = weakref.finalize(self, shutil.rmtree, self._temporary or "", ignore_errors=True)
         directory = self._temporary or str(config.checkpoint)
-        durable = self._temporary is None
+        sync = "always" if self._temporary is None else "never"
         try:
             if description is None:
-                self.journal = Journal.open(directory, durable=durable)
+                self.journal = Journal.open(directory, sync=sync, accept_loss=config.accept_loss)
             else:
-                self.journal = Journal.create(directory, description, durable=durable)
+                self.journal = Journal.create(directory, description, sync=sync)
         except BaseException:
             self._remove_temporary()
             raise
@@ -99,10 +103,12 @@ class Staff(Runtime):
         here = self._host or str(conf.get("spark.driver.host"))
         bind = self._host or conf.get("spark.driver.bindAddress") or here
         try:
-            self._hub = Hub(bind, self._secret, self._answer, self._note)
+            self._hub = Hub(bind, self._secret, self._answer, self._note, config.tls)
             self._address = (here, self._hub.port)
-            running = {"address": list(self._address), "secret": self._secret.hex(), "pid": os.getpid()}
-            write_atomically(self.journal.layout.running, msgspec.json.encode(running), mode=0o600)
+            running: dict[str, Any] = {"address": list(self._address), "secret": self._secret.hex(), "pid": os.getpid()}
+            if config.tls is not None:
+                running["tls"] = config.tls.paths()
+            write_atomically(self.journal.layout.running, msgspec.json.encode(running))
         except BaseException:
             self.close()
             raise
@@ -252,7 +258,7 @@ class Staff(Runtime):
     def _lose(self, lost: Lost, wait: float = 5.0) -> None:
         """The workers are gone, or as good as gone. Those that live have so many seconds to end by themselves."""
         if self._crew is not None:
-            if str(lost) != INTERRUPTED:
+            if str(lost) != INTERRUPTED and lives(self.config.spark):  # else none is started again
                 self._note(f"a worker was lost and all are started again: {lost}")
             self._count_shipped()
             self._crew.dismiss(wait)
@@ -270,15 +276,20 @@ class Staff(Runtime):
         manifest = self.journal.newest()
         assignment = Assignment(
             self.plan, self.partitions, self._method, self._limit, str(self.directory), self._address,
-            self.generation, self._secret, self._host,
+            self.generation, self._secret, self._host, dict(self._sizes),
+            None if self._allowed.memory is None else self._allowed.memory.size, self._allowed.timeout,
+            self.config.tls,
         )  # fmt: skip
         data = self._data if manifest is None else None
         name = self.journal.description.name
-        self._crew = Crew(self.config.spark, assignment, name, data, self._hub, self.config.patience)
+        spark = self.config.spark
+        hush_accumulators(spark.sparkContext)
+        with talking(spark), quiet(spark.sparkContext):
+            self._crew = Crew(spark, assignment, name, data, self._hub, self.config.patience)
         if not all(self._all("see", str(self.journal.layout.session))):
             raise UsageProblem(
                 f"not all executors see the folder {self.directory}: checkpoint= must be one that the driver and "
-                "all executors reach under the same path"
+                "all executors reach under the same path, as the same user"
             )
 
     def _wait_for_slots(self) -> None:
@@ -296,6 +307,10 @@ class Staff(Runtime):
 
     def _check_slots(self, beside: bool) -> None:
         check_slots(self.config.spark, self.partitions, beside, held=self._held_by_others())
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     # --- the rest --------------------------------------------------------------------------------------------
 

@@ -6,9 +6,11 @@ import functools
 import threading
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from datalog.errors import LivelogError
+from livelog.runtime.spark.jvm import mute, own_python
 from livelog.runtime.spark.task import Assignment, run_task
 
 __all__ = ["Stage"]
@@ -29,11 +31,12 @@ class Stage:
         self.error: str = ""
         self._exception: BaseException | None = None
         n = assignment.partitions
-        rows = self._context.parallelize(range(n), n) if data is None else data.rdd
+        rows = self._context.parallelize(range(n), n) if data is None else _rows(data)
         work = functools.partial(run_task, assignment)
         # in this thread: whatever cannot be shipped to the workers is an error of the caller's
-        self._job = rows.barrier().mapPartitions(work)
-        self._job._jrdd  # noqa: B018  (pickles the function)
+        with own_python(self._context):
+            self._job = rows.barrier().mapPartitions(work)
+            self._job._jrdd  # noqa: B018  (pickles the function)
         self._thread = threading.Thread(target=self._run, name="livelog stage", daemon=True)
         self._thread.start()
 
@@ -43,8 +46,9 @@ class Stage:
 
     def _run(self) -> None:
         try:
-            self._context.setJobGroup(self._group, f"livelog: {self._name}")
-            self._job.collect()
+            with mute():
+                self._context.setJobGroup(self._group, f"livelog: {self._name}")
+                self._job.collect()
         except BaseException as error:
             self._exception = error
             self.error = _reason(error)
@@ -53,17 +57,32 @@ class Stage:
             self._ended()
 
     def told(self) -> LivelogError | None:
-        """What is wrong with the rows that came in with the stage, if that is why it ended."""
+        """What is wrong with the rows that came in with the stage, or the workers' Python, if that is why it ended."""
         from livelog.runtime.spark.dataframes import explained  # needs pyspark
 
-        error = explained(self._exception) if isinstance(self._exception, Exception) else None
+        if not isinstance(self._exception, Exception):
+            return None
+        error = explained(self._exception)
         return error if isinstance(error, LivelogError) else None
 
     def end(self, timeout: float) -> None:
         """Wait for the tasks to end by themselves, which they do without a driver; cancel what does not."""
         if not self._over.wait(timeout):
-            self._context.cancelJobGroup(self._group)
+            with mute(), suppress(Exception):  # Spark itself may be gone
+                self._context.cancelJobGroup(self._group)
             self._over.wait(timeout)
+
+
+def _rows(data: Any) -> Any:
+    """The rows of a DataFrame; what has to be shuffled first is, and bad rows are found here."""
+    from livelog.runtime.spark.dataframes import explained
+
+    try:
+        return data.rdd
+    except Exception as error:
+        if (told := explained(error)) is error:
+            raise
+        raise told from None
 
 
 def _reason(error: BaseException) -> str:

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from datalog.errors import LivelogError, Note, UsageProblem
+from datalog.errors import LivelogError, Note, RuntimeProblem, UsageProblem
 from livelog.runtime.spark.java import check_java
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ def spark_for(args: Namespace) -> Iterator[SparkSession]:
             raise KeyboardInterrupt from None
         if isinstance(error, LivelogError) and started.died:
             error.notes = (*error.notes, Note(f"the process of Spark itself has ended; its log is {started.log}"))
+        elif started.died:
+            raise RuntimeProblem(f"the process of Spark itself has ended; its log is {started.log}") from None
         raise
     finally:
         started.stop()
@@ -203,9 +205,9 @@ def _launch(master: str) -> Launch:
             _kill(process)
         _end(None)
         _restore(env)
-        if not isinstance(error, Exception):  # interrupted
+        if not isinstance(error, Exception) or _interrupted(error):
             shutil.rmtree(folder, ignore_errors=True)
-            raise
+            raise KeyboardInterrupt if _interrupted(error) else error from None
         raise UsageProblem(f"Spark did not start with the master {master!r}: {reason}; its log is {log}") from None
     finally:
         # Spark's own handler would cancel all jobs, the one that is the session among them.

@@ -2,29 +2,37 @@
 
 Spark may run a micro-batch again after a crash, under the same number and with the same rows. The number goes into the
 session's log with the transaction, under the id that the query keeps in its checkpoint, so a batch that was applied
-before is recognised, whoever died in between. Small batches go through the driver; the rows of large ones go from
-Spark's tasks to the workers that own them.
+before is recognised, whoever died in between, and one that was applied and is not in the log is missed. Small batches
+go through the driver; the rows of large ones go from Spark's tasks to the workers that own them.
+
+Rows that make no operation stop the query, or are left out: then they stand in a file for each micro-batch, which is
+written as a whole before the transaction, and so once, however often Spark runs it.
 """
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from datalog.errors import UsageProblem
-from livelog.runtime.spark.dataframes import cut, gathered
-from livelog.runtime.spark.updates import UpdateReader
+from pyspark.sql.streaming.query import StreamingQuery
+
+from datalog.errors import LivelogError, RuntimeProblem, UsageProblem
+from livelog.runtime.spark.dataframes import cut, explained, gathered
+from livelog.runtime.spark.jvm import mute, own_python, quiet, talking
+from livelog.runtime.spark.updates import Rejected, UpdateReader
+from livelog.store.layout import make_folder, write_atomically
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
 
     from livelog.session import Session
 
-__all__ = ["MODES", "stream"]
+__all__ = ["MODES", "ON_ERROR", "Query", "stream"]
 
 MODES = ("append", "upsert", "changes")
+ON_ERROR = ("stop", "skip")
 
 SMALL = 10_000
 """Micro-batches up to so many rows go through the driver: for those a job of Spark's takes longer than the rest."""
@@ -42,7 +50,9 @@ def stream(
     order_column: str | None = None,
     query_name: str | None = None,
     trigger: str | Mapping[str, Any] | None = None,
-) -> StreamingQuery:
+    on_error: str = "stop",
+    accept_loss: bool = False,
+) -> Query:
     """Apply a streaming DataFrame to a session from now on: every micro-batch is one transaction.
 
     `relation` is where the rows go, or `relation_column` names the column that says it row by row; a program with a
@@ -52,17 +62,24 @@ def stream(
     `order_column` says in which order things happened: then all of it goes through this process, in that order.
     `trigger` is what `DataStreamWriter.trigger` takes: `{"availableNow": True}`, or an interval as text.
 
-    A transaction that fails stops the query with its error; nothing of its micro-batch is applied.
+    A transaction that fails stops the query with its error; nothing of its micro-batch is applied. `on_error` is what
+    becomes of rows that fit no relation: they stop the query, too ("stop"), or are left out ("skip"): then they stand,
+    each with the reason, in `rejected/QUERY/BATCH.jsonl` in the session's folder.
+
+    A query whose last micro-batches are not in the session's log is refused, unless `accept_loss` is set.
     """
     session._spark  # noqa: B018  (or it says what is needed)
-    reader = _reader(session, df, relation, mode, op_column, relation_column, order_column)
-    feed = _Feed(session, reader, order_column)
+    if on_error not in ON_ERROR:
+        raise UsageProblem(f"unknown on_error {on_error!r}: it is one of {', '.join(ON_ERROR)}")
+    reader = _reader(session, df, relation, mode, op_column, relation_column, order_column, on_error == "skip")
+    feed = _Feed(session, reader, order_column, accept_loss)
     writer = df.writeStream.foreachBatch(feed.apply).option("checkpointLocation", str(checkpointLocation))
     if query_name is not None:
         writer = writer.queryName(query_name)
     if trigger is not None:
         writer = writer.trigger(**({"processingTime": trigger} if isinstance(trigger, str) else trigger))
-    query = writer.start()
+    with talking(df.sparkSession):
+        query = Query(writer.start()._jsq, feed)
     feed.started(str(query.id))
     return query
 
@@ -75,6 +92,7 @@ def _reader(
     op_column: str,
     relation_column: str | None,
     order_column: str | None,
+    skips: bool,
 ) -> UpdateReader:
     """What reads the rows of a stream. Raises `UsageProblem` for whatever can be known to be wrong already."""
     if not df.isStreaming:
@@ -106,17 +124,51 @@ def _reader(
             if not relations[name][0].key:
                 raise UsageProblem(f"`{name}` has no key: declare it with key(...) to upsert, or use the mode append")
     ignored = [] if order_column is None else [order_column]
-    return UpdateReader(df, relations, sole=relation, op=op, which=relation_column, ignored=ignored)
+    return UpdateReader(df, relations, sole=relation, op=op, which=relation_column, ignored=ignored, skips=skips)
+
+
+class Query(StreamingQuery):
+    """Spark's own query, which tells in one sentence why it ended, and how many rows it left out."""
+
+    def __init__(self, jsq: Any, feed: _Feed) -> None:
+        super().__init__(jsq)
+        self._feed = feed
+
+    @property
+    def rejected(self) -> int:
+        """How many rows were left out so far, also by the same query before it was started again."""
+        return self._feed.rejected()
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:
+        return self._told(super().awaitTermination, timeout)  # type: ignore[no-any-return]
+
+    def processAllAvailable(self) -> None:
+        self._told(super().processAllAvailable)
+
+    def exception(self) -> Any:
+        found = super().exception()
+        return found if found is None or self._feed.problem is None else self._feed.problem
+
+    def _told(self, act: Any, *arguments: Any) -> Any:
+        try:
+            with mute():
+                return act(*arguments)
+        except Exception:
+            if self._feed.problem is None:
+                raise
+            raise self._feed.problem from None
 
 
 class _Feed:
-    """What becomes of the micro-batches of one query."""
+    """What becomes of the micro-batches of one query. `problem` is why it failed, where we know."""
 
-    def __init__(self, session: Session, reader: UpdateReader, order: str | None) -> None:
+    def __init__(self, session: Session, reader: UpdateReader, order: str | None, accept_loss: bool) -> None:
+        self.problem: LivelogError | None = None
         self._session = session
         self._runtime = session._spark
         self._reader = reader
         self._order = order
+        self._accept_loss = accept_loss
         self._id = ""
         self._known = threading.Event()
 
@@ -125,27 +177,95 @@ class _Feed:
         self._id = query
         self._known.set()
 
+    def rejected(self) -> int:
+        """How many rows were left out."""
+        folder = self._runtime.journal.layout.rejected(self._id, 0).parent
+        return sum(path.read_bytes().count(b"\n") for path in folder.glob("*.jsonl"))
+
     def apply(self, batch: DataFrame, number: int) -> None:
         """Apply a micro-batch. Called by Spark, in a thread of its own."""
         self._known.wait()
         query = (self._id, number)
         if self._runtime.applied(query):
             return
+        try:
+            # Spark would tell all that it knows of an error of ours; it is told by the query, in a sentence.
+            with quiet(batch.sparkSession.sparkContext):
+                self._expect(number)
+                self._apply(batch, query)
+        except LivelogError as problem:
+            self.problem = problem
+            raise
+
+    def _expect(self, number: int) -> None:
+        """Raise if a micro-batch before this one was applied once, and the log does not know of it."""
+        last = self._runtime.journal.queries.get(self._id)
+        if last is not None and number > last + 1 and not self._accept_loss:
+            lost = f"{last + 1} to {number - 1}" if number > last + 2 else f"{last + 1}"
+            raise RuntimeProblem(
+                f"the session's log lacks the micro-batches {lost} of this query, which Spark takes for applied: "
+                "restore the log, or go on without them by `accept_loss=True`"
+            )
+
+    def _apply(self, batch: DataFrame, query: tuple[str, int]) -> None:
         reader, session = self._reader, self._session
         if self._order is not None:
             ordered = reader.select(batch.orderBy(f"`{self._order.replace('`', '``')}`"))
-            operations = self._operations(ordered.toArrow())
+            operations, bad = self._operations(ordered.toArrow())
         else:
             rows = reader.select(batch)
             some = rows.limit(SMALL + 1).toArrow()
             if some.num_rows > SMALL:
+                if reader.skips:
+                    self._keep(query, _rejected(rows, reader))
                 chunks = cut(rows, reader, reader.partitioning, session.partitions)
-                session._commit([], frames=[gathered(chunks, session.partitions)], query=query)
+                session._commit_frames([gathered(chunks, session.partitions)], query)
                 return
-            operations = self._operations(some)
+            operations, bad = self._operations(some)
             operations.sort(key=lambda operation: operation[0] != "-")  # stable: deletions first
-        if operations:
-            session._commit(operations, query=query)
+        self._keep(query, bad)
+        session._commit(operations, {"query": query})  # also where there are none: the log knows every micro-batch
 
-    def _operations(self, table: Any) -> list[tuple[str, Any, Any]]:
-        return [operation for batch in table.to_batches() for operation in self._reader.operations(batch)]
+    def _operations(self, table: Any) -> tuple[list[tuple[str, Any, Any]], list[Rejected]]:
+        operations: list[tuple[str, Any, Any]] = []
+        rejected: list[Rejected] = []
+        for batch in table.to_batches():
+            good, bad = self._reader.parted(batch) if self._reader.skips else (self._reader.operations(batch), [])
+            operations += good
+            rejected += bad
+        return operations, rejected
+
+    def _keep(self, query: tuple[str, int], rejected: list[Rejected]) -> None:
+        """Write down what a micro-batch leaves out: whole, and over what an earlier attempt has written."""
+        if not rejected:
+            return
+        path = self._runtime.journal.layout.rejected(*query)
+        lines = [json.dumps({"row": r.row, "why": r.why}, default=str, ensure_ascii=False) + "\n" for r in rejected]
+        try:
+            make_folder(path.parent)
+            write_atomically(path, "".join(lines).encode("utf-8", "backslashreplace"))
+        except OSError as e:
+            raise RuntimeProblem(f"rows that are left out cannot be written to {path}: {e.strerror or e}") from None
+        count = "a row was" if len(rejected) == 1 else f"{len(rejected)} rows were"
+        self._runtime._note(f"{count} left out of micro-batch {query[1]}, see {path}: {rejected[0].why}")
+
+
+def _rejected(rows: DataFrame, reader: UpdateReader) -> list[Rejected]:
+    """The bad rows of a large micro-batch, found where they are."""
+    import pyarrow as pa
+
+    def find_rejected(batches: Iterator[Any]) -> Iterator[Any]:  # what plans call it
+        for batch in batches:
+            found = reader.parted(batch)[1]
+            shown = [json.dumps(r.row, default=str) for r in found]
+            arrays = [pa.array(values, pa.string()) for values in (shown, [r.why for r in found])]
+            yield pa.RecordBatch.from_arrays(arrays, names=["row", "why"])
+
+    try:
+        with own_python(rows.sparkSession.sparkContext):
+            found = rows.mapInArrow(find_rejected, "row string, why string")
+        return [Rejected(json.loads(row), why) for row, why in found.collect()]
+    except Exception as error:
+        if (told := explained(error)) is error:
+            raise
+        raise told from None

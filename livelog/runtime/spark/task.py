@@ -12,13 +12,15 @@ import os
 import selectors
 import struct
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from livelog.memory import Memory
 from livelog.runtime.frames import decode, encode
+from livelog.runtime.limits import Exceeded, Watch, watched
 from livelog.runtime.spark.handshake import Door, Greeting, Refused, Role, connect
 from livelog.runtime.spark.messages import (
     Address,
@@ -33,6 +35,7 @@ from livelog.runtime.spark.messages import (
 )
 from livelog.runtime.spark.messages import encode as pack
 from livelog.runtime.spark.partition import Partition
+from livelog.runtime.spark.tls import TLS
 from livelog.runtime.spark.wire import Closed, Connection, Oversized, WireError
 from livelog.runtime.worker import Method, Worker
 from planner.plan import Plan
@@ -41,6 +44,10 @@ __all__ = ["Assignment", "Task", "run_task"]
 
 RUNS = frozenset(("prepare", "begin", "resume"))
 """The steps that make workers send frames to each other."""
+
+STARTS = frozenset(("apply", "input"))
+ENDS = frozenset(("commit", "rollback", "absorb", "load"))
+"""The steps that begin a transaction, and those that end one."""
 
 FRAME = 16 << 20
 """Frames above this go out in several messages, one after the other. What a peer accepts is more."""
@@ -62,6 +69,10 @@ class Assignment:
     generation: int
     secret: bytes
     host: str | None  # where to listen; None: where the executor does
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    memory: int | None = None  # of all partitions together; None: three quarters of what each machine has
+    timeout: float | None = None
+    tls: TLS | None = None
 
     def __repr__(self) -> str:  # the secret is in it
         return f"<Assignment of generation {self.generation}>"
@@ -76,7 +87,13 @@ def run_task(assignment: Assignment, rows: Iterable[Any]) -> Iterator[Any]:
     host = assignment.host
     if host is None:
         host = context.getTaskInfos()[partition].address.rpartition(":")[0]
-    task = Task(assignment, partition, host, rows)
+    hosts = [info.address.rpartition(":")[0] for info in context.getTaskInfos()]
+    if assignment.tls is not None:
+        from livelog.runtime.spark.dataframes import reported  # needs pyspark
+
+        with reported():
+            assignment.tls.check(where=hosts[partition])
+    task = Task(assignment, partition, host, rows, hosts.count(hosts[partition]))
     collecting = gc.isenabled()
     gc.disable()  # see `Partition.tidy`
     try:
@@ -97,7 +114,10 @@ class Task:
     the frames of the step, by partition.
     """
 
-    def __init__(self, assignment: Assignment, partition: int, host: str, rows: Iterable[Any]) -> None:
+    def __init__(
+        self, assignment: Assignment, partition: int, host: str, rows: Iterable[Any], beside: int = 1
+    ) -> None:
+        """`beside`: how many partitions are on this machine, this one included."""
         self._assignment = assignment
         self._number = partition
         self._n = assignment.partitions
@@ -122,13 +142,18 @@ class Task:
         self._header = _HEAD.pack(0, 0)
         self._pieces: list[list[bytes]] = [[] for _ in range(self._n)]  # of frames that are not complete, by source
         worker = Worker(
-            assignment.plan, partition, assignment.partitions, assignment.method, assignment.limit, self._send
-        )
+            assignment.plan, partition, assignment.partitions, assignment.method, assignment.limit, self._send,
+            assignment.sizes,
+        )  # fmt: skip
+        memory = Memory(assignment.memory, beside if assignment.memory is None else assignment.partitions)
+        self._watch = Watch(assignment.plan, memory, assignment.timeout)
+        self._transaction = object()
+        self._limited = False  # whether what is evaluated is a transaction, and not the way back from one
         self._partition = Partition(worker, assignment.directory, rows)
-        self._door = Door(self._selector, host, assignment.secret, self._admit, self._log, directory=None)
-        self._driver = connect(
-            assignment.driver, assignment.secret, Role.WORKER, partition, assignment.generation, timeout=30
+        self._door = Door(
+            self._selector, host, assignment.secret, self._admit, self._log, directory=None, tls=assignment.tls
         )
+        self._driver = self._connect(assignment.driver, timeout=30)
         self._register(self._driver, self._hear_driver)
         self._tell(Hello(self._door.address, host, os.getpid()))
 
@@ -187,7 +212,7 @@ class Task:
             if name in RUNS:
                 self._stratum = arguments[0]
             handler: Callable[..., Any] | None = getattr(self, f"_do_{name}", None)
-            self._result = handler(*arguments) if handler else self._partition.do(name, arguments)
+            self._result = handler(*arguments) if handler else self._do(name, arguments)
         except Exception as error:
             self._fail(error)
         self._due = True
@@ -198,15 +223,51 @@ class Task:
         started = time.perf_counter()
         inbox, self._inbox = self._inbox, []
         if not self._failed:
-            worker = self._partition.worker
             try:
-                for source, frame in inbox:
-                    worker.receive(source, *decode(frame))
-                worker.work(self._stratum)
+                self._limited_to(self._work_off, inbox)
             except Exception as error:
                 self._fail(error)
         self._due = True
         self._busy += time.perf_counter() - started
+
+    def _work_off(self, inbox: list[tuple[int, bytes]]) -> None:
+        worker = self._partition.worker
+        for source, frame in inbox:
+            worker.receive(source, *decode(frame))
+        worker.work(self._stratum)
+
+    def _do(self, name: str, arguments: Sequence[Any]) -> Any:
+        """A step of the partition; in a transaction, up to the one that ends it, under watch."""
+        if name in STARTS:
+            self._limited, self._transaction = True, object()
+        elif name in ENDS:
+            self._limited = False
+        return self._limited_to(self._partition.do, name, arguments)
+
+    def _limited_to(self, work: Callable[..., Any], *given: Any) -> Any:
+        """Do some work, under watch if it is part of a transaction."""
+        if not self._limited:
+            return work(*given)
+        self._watch.check(self._transaction, lambda: self._partition.worker.busiest(self._stratum))
+        try:
+            result = self._under_watch(work, *given)
+            if self._watch.firing:
+                self._watch.calm()
+        except BaseException as error:
+            try:
+                told = self._watch.told(error)
+            except Exceeded as late:
+                told = self._watch.told(late)
+            try:
+                if told is not error:
+                    raise told from None
+                raise
+            finally:
+                del told  # its traceback has this frame
+        return result
+
+    def _under_watch(self, work: Callable[..., Any], *given: Any) -> Any:
+        return work(*given)
 
     def _fail(self, error: Exception) -> None:
         """The step failed here: the driver hears of it, and what still arrives in this step is in vain."""
@@ -230,6 +291,10 @@ class Task:
             self._fail(error)
 
     # --- connections -----------------------------------------------------------------------------------------
+
+    def _connect(self, address: Address, timeout: float) -> Connection:
+        given = self._assignment
+        return connect(address, given.secret, Role.WORKER, self._number, given.generation, timeout, tls=given.tls)
 
     def _register(self, connection: Connection, hear: Callable[[], None]) -> None:
         def handle(mask: int) -> None:
@@ -274,8 +339,9 @@ class Task:
             self._tell(Broken(f"partition {self._number} lost a channel: {error}"))
 
     def _tell(self, message: Any) -> None:
-        self._driver.send(pack(message))
-        self._dirty.add(self._driver)
+        if not self._over or not self._driver.closed:  # nobody listens any more, and this task ends
+            self._driver.send(pack(message))
+            self._dirty.add(self._driver)
 
     def _log(self, text: str) -> None:
         self._tell(Notice(f"partition {self._number}: {text}"))
@@ -320,9 +386,8 @@ class Task:
 
     def _do_meet(self, addresses: list[tuple[str, int]]) -> None:
         """Connect to the partitions with lower numbers; the others connect here. So nobody waits in a ring."""
-        secret, generation = self._assignment.secret, self._assignment.generation
         for number, (host, port) in enumerate(addresses[: self._number]):
-            self._join(number, connect((host, port), secret, Role.WORKER, self._number, generation, 60))
+            self._join(number, self._connect((host, port), timeout=60))
 
     def _do_met(self) -> bool:
         """Whether all channels are there."""
@@ -370,3 +435,6 @@ class Task:
                     self._received[source] += 1
                 elif number > step:
                     self._early.setdefault(number, []).append((source, frame))
+
+
+watched(Task._under_watch)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datalog.errors import FactProblem, UsageProblem
 from livelog.runtime.spark.arrow import RowReader, column_positions
@@ -17,7 +17,7 @@ from planner.plan import RelationPlan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Target", "UpdateReader"]
+__all__ = ["Rejected", "Target", "UpdateReader"]
 
 Row = tuple[Any, ...]
 
@@ -38,13 +38,20 @@ class Target:
     positions: tuple[int, ...]
 
 
+class Rejected(NamedTuple):
+    """A row that makes no operation, by the names of its columns, and why."""
+
+    row: dict[str, Any]
+    why: str
+
+
 class UpdateReader:
     """Reads operations from rows.
 
     `op` is the column that says insert, update or delete (None: all rows are inserted), and `which` the one that names
     the relation (None: it is `sole`). `relations` are those that can be updated, with their types; the reader finds
     their columns in the DataFrame by name, or by position if there is only one relation. Raises
-    `UsageProblem` if what can be known from the columns alone is wrong.
+    `UsageProblem` if what can be known from the columns alone is wrong. `skips`: bad rows are left out of `groups`.
     """
 
     def __init__(
@@ -56,8 +63,10 @@ class UpdateReader:
         op: str | None,
         which: str | None,
         ignored: list[str],
+        skips: bool = False,
     ) -> None:
         self.sole = sole
+        self.skips = skips
         self.op = op
         self.which = which
         self._targets: dict[str, Target] = {}
@@ -78,6 +87,7 @@ class UpdateReader:
         # Only columns that somebody needs go anywhere: others may have types that Arrow does not have.
         positions = sorted({i for t in self._targets.values() for i in t.positions} | {names.index(c) for c in marks})
         self._used = positions or [0]
+        self._names = [names[i] for i in self._used]
         self._op_at = None if op is None else self._used.index(names.index(op))
         self._which_at = None if which is None else self._used.index(names.index(which))
         self._readers: dict[str, tuple[RowReader, list[int]]] = {}
@@ -124,10 +134,30 @@ class UpdateReader:
         signs = ["+"] * n if ops is None else [self._sign(op, r) for op, r in zip(ops, relations, strict=True)]
         return list(zip(signs, relations, rows, strict=True))
 
+    def parted(self, batch: Any) -> tuple[list[tuple[str, str, Row]], list[Rejected]]:
+        """The operations in an Arrow batch, and the rows that make none. Costs no more where all are good."""
+        try:
+            return self.operations(batch), []
+        except FactProblem as problem:
+            n = batch.num_rows
+            if n == 1:
+                return [], [Rejected(self._shown(batch), problem.message)]
+        good: list[tuple[str, str, Row]] = []
+        bad: list[Rejected] = []
+        for some in (batch.slice(0, n // 2), batch.slice(n // 2)):
+            more, rejected = self.parted(some)
+            good += more
+            bad += rejected
+        return good, bad
+
+    def _shown(self, batch: Any) -> dict[str, Any]:
+        """The only row of a batch by the names of its columns."""
+        return {name: column[0].as_py() for name, column in zip(self._names, batch.columns, strict=True)}
+
     def groups(self, batch: Any) -> dict[tuple[str, str], list[Row]]:
-        """The rows of an Arrow batch by sign and relation."""
+        """The rows of an Arrow batch by sign and relation; those that make no operation are left out if they may be."""
         found: dict[tuple[str, str], list[Row]] = {}
-        for sign, relation, row in self.operations(batch):
+        for sign, relation, row in self.parted(batch)[0] if self.skips else self.operations(batch):
             found.setdefault((sign, relation), []).append(row)
         return found
 

@@ -1,6 +1,7 @@
 """Wire: messages over a socket that never blocks.
 
-A message is a length (4 bytes, big-endian) and so many bytes; what they mean is not known here. Sending only queues:
+A message is a length (4 bytes, big-endian), so many bytes, and their tag where the two ends have agreed on keys (see
+`livelog.runtime.spark.seal`); what the bytes mean is not known here. Sending only queues:
 `flush` hands the kernel what it takes, and the rest waits in an outbox. Receiving takes what is there, a bounded
 amount at a time, so that one loud peer does not keep a partition from its other work, and TCP slows that peer down.
 """
@@ -18,8 +19,9 @@ from io import BytesIO
 from types import TracebackType
 
 from livelog.runtime.spark.outbox import CAP, Outbox
+from livelog.runtime.spark.seal import TAG, Seal
 
-__all__ = ["MAX_FRAME", "Closed", "Connection", "Oversized", "TimedOut", "WireError"]
+__all__ = ["MAX_FRAME", "Closed", "Connection", "Forged", "Oversized", "TimedOut", "WireError"]
 
 MAX_FRAME = 64 << 20
 """The largest message. Who has more to say splits it."""
@@ -53,6 +55,10 @@ class Oversized(WireError):
     """A message, or the length that announces one, is above the limit."""
 
 
+class Forged(WireError):
+    """A message was changed, made, repeated or left out on its way."""
+
+
 class TimedOut(WireError):
     """No message came in time."""
 
@@ -73,7 +79,8 @@ class Connection:
     In an event loop: `send` and then `flush`; while `pending`, wait for the socket to become writable and `flush`
     again; when it becomes readable, `receive`. Simple clients use `call` and `wait` instead, which block.
 
-    `prologue` is sent before the first message, as it is.
+    `prologue` is sent before the first message, as it is. `keys` are those of what is sent and of what is received; a
+    message that does not fit its tag is not returned, nor anything after it.
 
     >>> one, other = (Connection(s) for s in socket.socketpair())
     >>> one.send(b"a message ", b"in two parts")
@@ -99,19 +106,24 @@ class Connection:
         directory: str | None = None,
         name: str = "the peer",
         prologue: bytes = b"",
+        keys: tuple[bytes, bytes] | None = None,
     ) -> None:
         self.name = name
         self._sock = sock
         self._limit = limit
         self._out = Outbox(cap, directory)
+        self._sent: Seal | None = None if keys is None else Seal(keys[0])
+        self._received: Seal | None = None if keys is None else Seal(keys[1])
+        self._tag = 0 if keys is None else TAG  # how many bytes stand behind a message
         self._prefix = b""  # of a prefix that has begun to arrive
         self._body: BytesIO | None = None  # of a message that has begun to arrive
-        self._missing = 0  # what that body lacks
+        self._missing = 0  # what that body and its tag lack
         self._ready: deque[bytes] = deque()  # what `wait` found behind the message that it returned
         self._failure: WireError | None = None
         _prepare(sock)
         if prologue:
             self._out.append(prologue)
+            self._out.peek()  # sent by itself: who reads no more than it has to, of TLS too, gets only that
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.pending} bytes pending"
@@ -158,13 +170,16 @@ class Connection:
             raise Oversized(f"a message of {length} bytes to {self.name} is above the limit of {self._limit} bytes")
         if self.closed:
             raise Closed(f"the connection to {self.name} is closed")
+        tag = b"" if self._sent is None else self._sent.tag(length, parts)
         try:
             if length <= _JOINED:
-                self._out.append(b"".join((_pack(length), *parts)))
+                self._out.append(b"".join((_pack(length), *parts, tag)))
             else:
                 self._out.append(_pack(length))
                 for part in parts:
                     self._out.append(part)
+                if tag:
+                    self._out.append(tag)
         except OSError as e:
             self.close()  # half a message may be queued: nothing sensible can follow it
             raise WireError(f"cannot keep what waits for {self.name} in a temporary file: {e}") from e
@@ -196,9 +211,9 @@ class Connection:
     def receive(self) -> list[bytes]:
         """The complete messages that are here now.
 
-        Raises `Closed` at the end of the stream and `Oversized` at a length above the limit, but only after the
-        messages before were returned: then the next call raises, and the socket stays readable so that a selector
-        asks for that call.
+        Raises `Closed` at the end of the stream, `Oversized` at a length above the limit and `Forged` at a message that
+        is not the other end's next one, but only after the messages before were returned: then the next call raises,
+        and the socket stays readable so that a selector asks for that call.
         """
         messages = list(self._ready)
         self._ready.clear()
@@ -224,7 +239,7 @@ class Connection:
                 return
             try:
                 self._cut(space, n, messages)
-            except Oversized as e:
+            except (Oversized, Forged) as e:
                 self._failure = e
                 with suppress(OSError):
                     self._sock.shutdown(socket.SHUT_RD)  # for selectors, readable from now on
@@ -240,7 +255,7 @@ class Connection:
             self._prefix += space[:at]
             if len(self._prefix) < _PREFIX.size:
                 return
-            self._body, self._missing = BytesIO(), self._length(self._prefix, 0)
+            self._body, self._missing = BytesIO(), self._length(self._prefix, 0) + self._tag
             self._prefix = b""
         if self._body is not None:
             end = min(at + self._missing, n)
@@ -248,18 +263,31 @@ class Connection:
             self._missing -= end - at
             if self._missing:
                 return
+            if self._tag:
+                self._check(self._body.getbuffer())
+                self._body.truncate(self._body.tell() - TAG)
             messages.append(self._body.getvalue())  # not a copy: these are the bytes that it was written to
             self._body = None
             at = end
         while n - at >= _PREFIX.size:
             start = at + _PREFIX.size
-            at = start + self._length(space, at)
+            stop = start + self._length(space, at)
+            at = stop + self._tag
             if at > n:
                 self._body, self._missing = BytesIO(), at - n
                 self._body.write(space[start:n])
                 return
-            messages.append(space[start:at].tobytes())
+            if self._tag:
+                self._check(space[start:at])
+            messages.append(space[start:stop].tobytes())
         self._prefix = space[at:n].tobytes()
+
+    def _check(self, data: memoryview) -> None:
+        """Raise `Forged` unless a message and the tag behind it are what comes next."""
+        assert self._received is not None
+        length = len(data) - TAG
+        if not self._received.fits(data[length:], length, (data[:length],)):
+            raise Forged(f"{self.name} did not send what came over the connection: somebody changes it on its way")
 
     def _length(self, data: bytes | memoryview, at: int) -> int:
         length: int = _unpack_from(data, at)[0]

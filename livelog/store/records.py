@@ -13,16 +13,17 @@ that is damaged.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from datalog.errors import RuntimeProblem
-from livelog.runtime.spark.layout import sync_folder
+from livelog.store.layout import FILE_MODE, sync_folder
 
 __all__ = ["Damaged", "RecordWriter", "Records", "read_records"]
 
@@ -34,6 +35,8 @@ _MAGIC = b"\xf5LR\xf6"  # bytes that UTF-8 never has: text does not have to be l
 START = _FILE.size + _CHECK.size
 HEAD = _HEAD.size + _CHECK.size
 LONGEST = 2**32 - 1
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What is no failure of a disk: there may be room later."""
 _CHUNK = 1 << 20
 
 _log = logging.getLogger(__name__)
@@ -51,13 +54,19 @@ class Damaged(RuntimeProblem):
         self.what = what
 
 
+class Readable(Protocol):
+    """What has a descriptor of a file."""
+
+    def fileno(self) -> int: ...
+
+
 class Records:
     """The records of a file, to iterate over, one in memory at a time. The file is never changed.
 
     A missing file has none. After the iteration, `end` is the offset behind the last whole record, `sequence` the
     number of records, `salt` the file's own (None: the file has no head yet), and `torn` how many bytes stand
-    behind `end` that are no record: what a crash left of the last write. Raises `Damaged` where a record is bad and
-    a whole one follows.
+    behind `end` that are no record: what a crash left of the last write; or room for others, if they are `blank`.
+    Raises `Damaged` where a record is bad and a whole one follows.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,6 +75,7 @@ class Records:
         self.sequence = 0
         self.salt: int | None = None
         self.torn = 0
+        self.blank = False
 
     def __iter__(self) -> Iterator[bytes]:
         self.end = self.sequence = self.torn = 0
@@ -86,6 +96,7 @@ class Records:
                 if body is None:
                     self._expect_nothing(file, end, size, self.salt)
                     self.torn = size - self.end
+                    self.blank = _zeros(file, self.end, size)
                     return
                 if sequence != self.sequence:
                     raise Damaged(
@@ -121,7 +132,7 @@ def read_records(path: Path) -> Records:
     return Records(path)
 
 
-def _record(file: BinaryIO, offset: int, size: int, salt: int) -> tuple[int, int, bytes | None]:
+def _record(file: Readable, offset: int, size: int, salt: int) -> tuple[int, int, bytes | None]:
     """The record at an offset: its sequence number, where it ends, and its body.
 
     The body is None if there is no whole record; then the end is where the next could start.
@@ -139,7 +150,12 @@ def _record(file: BinaryIO, offset: int, size: int, salt: int) -> tuple[int, int
     return sequence, end, body if len(body) == length and zlib.crc32(body, salt) == check else None
 
 
-def _read(file: BinaryIO, offset: int, length: int) -> bytes:
+def _zeros(file: Readable, start: int, size: int) -> bool:
+    """Whether there is nothing but zeros at the end of a file, from an offset on."""
+    return not any(any(_read(file, offset, min(_CHUNK, size - offset))) for offset in range(start, size, _CHUNK))
+
+
+def _read(file: Readable, offset: int, length: int) -> bytes:
     """So many bytes from an offset, fewer only at the end of the file."""
     data = os.pread(file.fileno(), length, offset)
     if len(data) == length or not data:
@@ -168,9 +184,16 @@ class RecordWriter:
     """Appends records to a file. A file that is there is read to its end first, and a torn end is cut off.
 
     `torn` is how many bytes were cut. `known` is a finished iteration over the same file, to save reading it again.
+
+    With `room`, so many zeros are written at once where records are to come: to sync what takes their place is faster
+    than to sync a file that grows.
+
+    A full disk is no end: a record that could not be written is not there, and the next one may be. After a `sync`
+    that failed the system does not try again, and the next one would lie; so, where there was no room, all that was
+    appended since the last good one is written again first. Any other error is the end.
     """
 
-    def __init__(self, path: Path, known: Records | None = None) -> None:
+    def __init__(self, path: Path, known: Records | None = None, room: int = 0) -> None:
         if known is None:
             known = Records(path)
             for _ in known:
@@ -179,16 +202,21 @@ class RecordWriter:
         self.torn = known.torn
         self.size = known.end
         self.sequence = known.sequence
+        self._room = room
+        self._reserved = known.end  # up to where there are zeros, or records
         self._broken = ""
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._unsure = False  # whether a sync failed, and what was appended before it may not be on the disk
+        self._beyond = False  # whether something may stand behind the end: an interrupt came before it was cut off
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
         try:
             if known.torn:
-                _log.warning("%s: cut %d bytes of a record that was never completed", path, known.torn)
+                if not known.blank:
+                    _log.warning("%s: cut %d bytes of a record that was never completed", path, known.torn)
                 os.ftruncate(self._fd, self.size)
             if known.salt is None:
                 self._salt = int.from_bytes(os.urandom(4), "little")
                 head = _FILE.pack(_FILE_MAGIC, self._salt)
-                self._write([head + _CHECK.pack(zlib.crc32(head))])
+                self._write(head + _CHECK.pack(zlib.crc32(head)))
             else:
                 self._salt = known.salt
             # What is there may still be on its way to the disk, if a process ended before it could sync.
@@ -197,34 +225,55 @@ class RecordWriter:
         except BaseException:
             os.close(self._fd)
             raise
+        self._durable = self.size  # what is known to be on the disk, always the end of a record
 
-    def append(self, body: bytes) -> None:
-        """Write a record behind the last. After an error the file is as before, or no record can be appended."""
+    def fileno(self) -> int:
+        return self._fd
+
+    def append(self, *bodies: bytes) -> None:
+        """Write records behind the last. After an error the file is as before, or no record can be appended."""
         if self._broken:
             raise RuntimeProblem(self._broken)
-        if len(body) > LONGEST:
-            raise RuntimeProblem(f"a record of {len(body)} bytes is too long for {self.path}: at most {LONGEST}")
-        head = _HEAD.pack(_MAGIC, self.sequence, len(body), zlib.crc32(body, self._salt))
+        if self._unsure:
+            self.sync()
         before = self.mark
+        if self._beyond:
+            self.back(before)
+        parts, sequence, salt = [], self.sequence, self._salt
+        for body in bodies:
+            if len(body) > LONGEST:
+                raise RuntimeProblem(f"a record of {len(body)} bytes is too long for {self.path}: at most {LONGEST}")
+            head = _HEAD.pack(_MAGIC, sequence, len(body), zlib.crc32(body, salt))
+            parts += [head, _CHECK.pack(zlib.crc32(head, salt)), body]
+            sequence += 1
+        self._beyond = True
         try:
-            self._write([head + _CHECK.pack(zlib.crc32(head, self._salt)), body])
-            self.sequence += 1
+            data = b"".join(parts)
+            if self._room and self.size + len(data) > self._reserved:
+                self._set_aside(len(data))
+            self._write(data)
+            self.sequence, self._beyond = sequence, False
         except BaseException as e:  # an interrupt, too, must not leave half a record in the middle
             self.back(before)
             if isinstance(e, OSError):
                 raise RuntimeProblem(f"cannot write to {self.path}: {e.strerror or e}") from e
             raise
 
-    def _write(self, parts: list[bytes]) -> None:
-        offset, views = self.size, [memoryview(part) for part in parts if part]
-        while views:
-            written = os.pwritev(self._fd, views, offset)
+    def _write(self, data: bytes) -> None:
+        offset = self.size
+        while True:
+            written = os.pwritev(self._fd, [data], offset)
             offset += written
-            while views and written >= len(views[0]):
-                written -= len(views.pop(0))
-            if written:
-                views[0] = views[0][written:]
+            if written == len(data):
+                break
+            data = data[written:]
         self.size = offset
+
+    def _set_aside(self, size: int) -> None:
+        """Make room for so many bytes and more. Where there is none, the file just grows."""
+        with contextlib.suppress(OSError):
+            os.pwritev(self._fd, [bytes(size + self._room)], self.size)
+            self._reserved = self.size + size + self._room
 
     @property
     def mark(self) -> tuple[int, int]:
@@ -233,9 +282,13 @@ class RecordWriter:
 
     def back(self, mark: tuple[int, int]) -> None:
         """Take back what was appended since a mark."""
+        self._beyond = True
         self.size, self.sequence = mark
+        self._reserved = self.size
+        self._durable = min(self._durable, self.size)
         try:
             os.ftruncate(self._fd, self.size)
+            self._beyond = False
         except OSError as e:
             self._broken = f"{self.path} cannot be written any more: {e.strerror or e}; resume the session"
 
@@ -244,16 +297,40 @@ class RecordWriter:
         if self._broken:
             raise RuntimeProblem(self._broken)
         try:
+            if self._unsure:
+                self._write_again()
             os.fdatasync(self._fd)
         except OSError as e:
-            # What failed to reach the disk is not tried again by the system: the next sync would lie.
-            self._broken = f"{self.path} cannot be made durable: {e.strerror or e}; resume the session"
-            raise RuntimeProblem(self._broken) from e
+            self._unsure = True
+            problem = f"{self.path} cannot be made durable: {e.strerror or e}"
+            if e.errno not in FULL:
+                self._broken = problem = f"{problem}; resume the session"
+            raise RuntimeProblem(problem) from e
+        self._unsure = False
+        self._durable = self.size
+
+    def _write_again(self) -> None:
+        """Write what was appended since the last sync that went well once more, if it can still be read."""
+        offset = self._durable
+        while offset < self.size:
+            _, end, body = _record(self, offset, self.size, self._salt)
+            if body is None:
+                self._broken = f"{self.path} has lost what could not be made durable; resume the session"
+                raise RuntimeProblem(self._broken)
+            data = memoryview(_read(self, offset, end - offset))
+            while data:
+                written = os.pwrite(self._fd, data, offset)
+                data, offset = data[written:], offset + written
 
     def close(self) -> None:
         """No more records. What was not synced is left to the system."""
         if self._fd >= 0:
+            if self._beyond:
+                self.back(self.mark)
             fd, self._fd = self._fd, -1
-            self._broken = f"{self.path} is closed"
+            broken, self._broken = self._broken, f"{self.path} is closed"
+            with contextlib.suppress(OSError):
+                if self._reserved > self.size and not broken:
+                    os.ftruncate(fd, self.size)
             with contextlib.suppress(OSError):
                 os.close(fd)

@@ -3,23 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import msgspec
 
-from livelog.runtime.spark.checkpoint import Part, check_part
-from livelog.runtime.spark.formats import Entry, Logged, Manifest, Outcome, Progress, decode_record, load_sealed
-from livelog.runtime.spark.layout import Layout, numbered
-from livelog.runtime.spark.records import Damaged, Records, read_records
+from livelog.store.formats import (
+    Committed,
+    Entry,
+    Logged,
+    Manifest,
+    Outcome,
+    Progress,
+    decode_record,
+    load_sealed,
+)
+from livelog.store.layout import Layout, numbered
+from livelog.store.parts import Part, check_part
+from livelog.store.records import Damaged, Records, read_records
+from livelog.store.witnesses import witness
 
-__all__ = ["Found", "entries", "find", "finished", "has_entries"]
+__all__ = ["Found", "Missing", "entries", "find", "finished", "has_entries"]
+
+
+class Missing(Damaged):
+    """The log lacks transactions at its end that were there. `first` to `last` are their numbers."""
+
+    def __init__(self, layout: Layout, records: Records, first: int, last: int, known_from: Path) -> None:
+        which = f"transaction {first}" if first == last else f"transactions {first} to {last}"
+        it = "it" if first == last else "them"
+        super().__init__(
+            records.path, records.end,
+            f"its end is missing, with {which}, which {known_from} knows of",
+            "nothing was changed: restore the file from a copy, or go on without "
+            f"{it} by `livelog resume {layout.directory} --accept-loss` (in Python: `accept_loss=True`)",
+        )  # fmt: skip
+        self.first, self.last = first, last
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """Where a session stands: the newest checkpoint, the files of the log, and what they add up to.
 
-    `last` is the finished iteration over the last file of the log.
+    `last` is the finished iteration over the last file of the log. `lost` is the number up to which transactions lack
+    at its end, if that was accepted.
     """
 
     newest: Manifest | None
@@ -28,6 +55,7 @@ class Found:
     number: int
     progress: Progress
     undecided: Entry | None
+    lost: int = 0
 
 
 def finished(layout: Layout) -> list[int]:
@@ -35,8 +63,11 @@ def finished(layout: Layout) -> list[int]:
     return [number for number in numbered(layout.checkpoints) if layout.manifest(number).exists()]
 
 
-def find(layout: Layout) -> Found:
-    """Where the session in a directory stands. Raises `Damaged` if that cannot be told for certain."""
+def find(layout: Layout, accept_loss: bool = False) -> Found:
+    """Where the session in a directory stands. Raises `Damaged` if that cannot be told for certain.
+
+    `accept_loss`: go on from where the log ends, although there was more.
+    """
     checkpoints = finished(layout)
     newest = None
     if checkpoints:
@@ -44,7 +75,15 @@ def find(layout: Layout) -> Found:
             newest = _manifest(layout, checkpoints[-1])
         except Damaged as damaged:
             raise Damaged(damaged.file, damaged.offset, damaged.what, _way_out(layout, checkpoints)) from None
-    return _follow(layout, newest)
+    found = _follow(layout, newest)
+    known = witness(layout, found.number)
+    if known is None:
+        return found
+    if not accept_loss:
+        # a transaction without an outcome had one if others came after it
+        first = found.number + (found.undecided is None)
+        raise Missing(layout, found.last, first, known[0], known[1])
+    return replace(found, lost=known[0])
 
 
 def _manifest(layout: Layout, number: int) -> Manifest:
@@ -62,8 +101,10 @@ def _way_out(layout: Layout, checkpoints: list[int]) -> str:
     """What can be done about a damaged newest checkpoint."""
     try:
         older = _manifest(layout, checkpoints[-2]) if len(checkpoints) > 1 else None
-        _follow(layout, older)
+        found = _follow(layout, older)
     except Damaged:
+        return ""
+    if witness(layout, found.number) is not None:
         return ""
     whole = "the log is" if older is None else f"checkpoint {older.number} and the log after it are"
     folder = layout.checkpoint(checkpoints[-1])
@@ -86,18 +127,18 @@ def _follow(layout: Layout, newest: Manifest | None) -> Found:
             raise Damaged(path, None, f"it follows transaction {segment}, but the log before it ends with {number}")
         records = read_records(path)
         for body in records:
-            record = _decoded(records, body)
-            if isinstance(record, Logged):
-                if held is not None or record.number != number + 1:
-                    raise Damaged(path, records.end, f"transaction {record.number} follows transaction {number}")
-                number, held = record.number, record
-            else:
-                if held is None or record.number != number:
-                    raise Damaged(path, records.end, f"an outcome of transaction {record.number} is out of place")
-                if record.committed:
-                    progress.note(held)
-                held = None
-        if records.torn and segment != chain[-1]:  # it was durable before the next one was made
+            for record in _parts_of(_decoded(records, body)):
+                if isinstance(record, Logged):
+                    if held is not None or record.number != number + 1:
+                        raise Damaged(path, records.end, f"transaction {record.number} follows transaction {number}")
+                    number, held = record.number, record
+                else:
+                    if held is None or record.number != number:
+                        raise Damaged(path, records.end, f"an outcome of transaction {record.number} is out of place")
+                    if record.committed:
+                        progress.note(held)
+                    held = None
+        if records.torn and not records.blank and segment != chain[-1]:  # it was durable before the next one was made
             raise Damaged(path, records.end, "a record is incomplete, and another file of the log follows")
     undecided = held.entry() if held else None
     return Found(newest, segments, records, number, progress, undecided)
@@ -139,10 +180,20 @@ def has_entries(layout: Layout, segment: int) -> bool:
 def _log(layout: Layout, segment: int) -> Iterator[Logged | Outcome]:
     records = read_records(layout.log(segment))
     for body in records:
-        yield _decoded(records, body)
+        yield from _parts_of(_decoded(records, body))
 
 
-def _decoded(records: Records, body: bytes) -> Logged | Outcome:
+def _parts_of(record: Logged | Outcome | Committed) -> Iterator[Logged | Outcome]:
+    """Transactions that were logged together with their outcome, as if they had been logged one after the other."""
+    if isinstance(record, Committed):
+        for entry in record.entries:
+            yield entry
+            yield Outcome(entry.number, True)
+    else:
+        yield record
+
+
+def _decoded(records: Records, body: bytes) -> Logged | Outcome | Committed:
     try:
         return decode_record(body)
     except (msgspec.MsgspecError, UnicodeDecodeError) as e:

@@ -14,23 +14,27 @@ import os
 import secrets
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from datalog.errors import RuntimeProblem
-from livelog.runtime.spark.formats import pack, unpack
-from livelog.runtime.spark.layout import TEMPORARY, sync_folder
-from livelog.runtime.spark.records import Damaged
+from livelog.packing import pack, unpack
+from livelog.store.layout import FILE_MODE, TEMPORARY, sync_folder
+from livelog.store.records import Damaged
 
-__all__ = ["Part", "check_part", "read_part", "write_part"]
+__all__ = ["Part", "check_part", "read_batches", "read_part", "write_part"]
 
 Row = tuple[tuple[Any, ...], int, float | None]
 """A fact, its multiplicity, and when it expires."""
 
-BATCH = 1 << 15  # rows in memory at a time
+Batch = tuple[list[tuple[Any, ...]], list[int] | None, list[float | None] | None]
+"""Facts, and where they are not all there once and for good, their multiplicities and expiry times."""
+
+BATCH = 1 << 15  # rows in memory at a time, while they are written
+READ = 1 << 17  # the same while they are read
 _KEY = b"livelog"  # of the metadata of a field: "msgpack", "count" or "expires"
 _DECLARED = {"number": "int64", "unsigned": "uint64", "float": "double", "symbol": "string"}
 _EXACT: dict[str, type] = {"int64": int, "uint64": int, "double": float, "string": str}
@@ -69,16 +73,27 @@ def write_part(path: Path, columns: Sequence[str], types: Sequence[str], rows: I
 
 
 def read_part(path: Path, expected: Part | None = None) -> Iterator[Row]:
-    """The rows of a part, in the order they were written, streamed. With `expected`, its checksum is compared first."""
+    """The rows of a part, in the order they were written. With `expected`, its checksum is compared first."""
+    if expected is not None:
+        check_part(path, expected)
+    for facts, counts, expiries in read_batches(path):
+        yield from zip(facts, counts or itertools.repeat(1), expiries or itertools.repeat(None))  # noqa: B905
+
+
+def read_batches(path: Path) -> Iterator[Batch]:
+    """The rows of a part by and by, many at a time: the facts, and their counts and expiry times where it has any."""
     import pyarrow as pa
     import pyarrow.parquet
 
-    if expected is not None:
-        check_part(path, expected)
     try:
         with pyarrow.parquet.ParquetFile(path, pre_buffer=False) as file:
-            for batch in file.iter_batches(BATCH, use_threads=False):
-                yield from _rows(batch)
+            words = [field.name for field in file.schema_arrow if pa.types.is_large_string(field.type)]
+        with pyarrow.parquet.ParquetFile(path, pre_buffer=False, read_dictionary=words) as file:
+            # as Arrow has it a row takes little; it is Python's values of which there are not to be too many at a time
+            table = file.read(use_threads=False).unify_dictionaries()
+        symbols = {name: _symbols(table.column(name)) for name in words}
+        for start in range(0, table.num_rows, READ):
+            yield _unpacked(table.slice(start, READ), symbols)
     except (pa.ArrowException, OSError, msgspec.MsgspecError) as e:
         what = getattr(e, "strerror", None) or str(e).splitlines()[0]
         raise Damaged(path, None, f"it cannot be read ({what})") from None
@@ -190,6 +205,7 @@ class _Writer:
                 fields.append(pa.field(name, kinds[kind], nullable=extra == 1, metadata=metadata))
         # Dictionaries compare values, which is not for floats: there are two zeros and many that are no number.
         words = [field.name for field in fields if field.type == pa.large_string()]
+        os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE))  # the writer keeps these rights
         return pyarrow.parquet.ParquetWriter(self.path, pa.schema(fields), use_dictionary=words or False)
 
     def _append(self, values: list[list[Any]]) -> None:
@@ -262,30 +278,38 @@ def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-def _rows(batch: Any) -> Iterator[Row]:
-    """The rows of a record batch."""
-    import pyarrow as pa
-
+def _unpacked(table: Any, symbols: Mapping[str, Any]) -> Batch:
+    """A table as Python's own values. `symbols` has the different ones by column, for columns of symbols."""
     columns: list[Any] = []
-    counts: Iterable[Any] = itertools.repeat(1)
-    expiries: Iterable[Any] = itertools.repeat(None)
-    for field, array in zip(batch.schema, batch.columns, strict=True):
+    counts: Any = None
+    expiries: Any = None
+    cells: list[Any]
+    for field, column in zip(table.schema, table.columns, strict=True):
         roles = (field.metadata or {}).get(_KEY, b"").split(b",")
         if b"msgpack" in roles:
-            cells = [None if data is None else unpack(data) for data in array.to_pylist()]
-        elif pa.types.is_large_string(field.type) or pa.types.is_string(field.type):
-            # One Python string per distinct symbol, not per row.
-            encoded = array.dictionary_encode()
-            words = [sys.intern(word) for word in encoded.dictionary.to_pylist()]
-            cells = [words[i] for i in encoded.indices.to_pylist()]
+            cells = [None if data is None else unpack(data) for data in column.to_pylist()]
+        elif field.name in symbols:
+            cells = []
+            for chunk in column.chunks:
+                cells += symbols[field.name][chunk.indices.to_numpy()].tolist()
+        elif column.null_count:
+            cells = column.to_pylist()
         else:
-            cells = array.to_pylist()
+            cells = column.to_numpy().tolist()  # several times faster
         if b"count" in roles:
             counts = cells
         elif b"expires" in roles:
             expiries = cells
         else:
             columns.append(cells)
-    facts: Iterable[Any] = zip(*columns, strict=True) if columns else itertools.repeat(())
-    for fact, count, expires, _ in zip(facts, counts, expiries, range(batch.num_rows), strict=False):
-        yield fact, count, expires
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows, counts, expiries
+
+
+def _symbols(column: Any) -> Any:
+    """The different texts of an encoded column: one string of Python's for each, not one per row."""
+    import numpy
+
+    dictionary = column.chunk(0).dictionary.to_pylist() if column.num_chunks else []  # `to_numpy` would import pandas
+    words = numpy.empty(len(dictionary), dtype=object)
+    words[:] = [sys.intern(word) for word in dictionary]
+    return words

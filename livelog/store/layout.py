@@ -1,13 +1,19 @@
 """Layout: where things are in a session's directory, how files get there whole, and who may write to it.
 
+Whatever the umask says, all of it is for its owner alone: files have the mode 0600, folders 0700.
+
     session.json                 what was opened
-    running.json                 how to reach the session while it runs (mode 0600)
+    running.json                 how to reach the session while it runs
     lock                         held by the one driver that has the session open
+    acknowledged                 the number of the last transaction whose commit somebody was told of
+    recorded                     the number of the last transaction whose changes readers find recorded
     log/N.log                    the transactions after checkpoint N (0: from the beginning)
     checkpoints/N/manifest.json  written last: without it the checkpoint does not count
     checkpoints/N/RELATION.PARTITION.parquet
     batches/N/                   what Spark tasks pushed for transaction N
     changes/VIEW/PARTITION.log   the change log of a followed view
+    followers/VIEW/NAME          the last transaction of which a follower of a view has read what it changed
+    rejected/QUERY/BATCH.jsonl   the rows of a micro-batch that a streaming query left out
 """
 
 from __future__ import annotations
@@ -24,7 +30,13 @@ from pathlib import Path
 
 from datalog.errors import UsageProblem
 
-__all__ = ["TEMPORARY", "Layout", "Lock", "file_name", "make_folder", "numbered", "sync_folder", "write_atomically"]
+__all__ = [
+    "FILE_MODE", "TEMPORARY", "Layout", "Lock", "file_name", "make_folder", "make_private", "numbered", "sync_folder",
+    "write_atomically",
+]  # fmt: skip
+
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
 
 TEMPORARY = ".tmp"
 """How the names of files end that are being written; after a crash they are rubbish."""
@@ -64,10 +76,14 @@ class Layout:
         self.session = self.directory / "session.json"
         self.running = self.directory / "running.json"
         self.lock = self.directory / "lock"
+        self.acknowledged = self.directory / "acknowledged"
+        self.recorded = self.directory / "recorded"
         self.logs = self.directory / "log"
         self.checkpoints = self.directory / "checkpoints"
         self.batches = self.directory / "batches"
         self.published = self.directory / "changes"
+        self.followers = self.directory / "followers"
+        self.refused = self.directory / "rejected"
 
     def log(self, n: int) -> Path:
         """The transactions after checkpoint n, up to the next checkpoint."""
@@ -92,6 +108,14 @@ class Layout:
     def changes(self, view: str, partition: int) -> Path:
         """The change log of a followed view on one partition."""
         return self.published / file_name(view) / f"{partition}.log"
+
+    def follower(self, view: str, name: str) -> Path:
+        """How far a follower of a view has come."""
+        return self.followers / file_name(view) / file_name(name)
+
+    def rejected(self, query: str, batch: int) -> Path:
+        """The rows of a micro-batch that a streaming query left out."""
+        return self.refused / file_name(query) / f"{batch}.jsonl"
 
     def __repr__(self) -> str:
         return f"Layout({str(self.directory)!r})"
@@ -122,18 +146,26 @@ def make_folder(path: Path) -> None:
         return
     make_folder(path.parent)
     with contextlib.suppress(FileExistsError):  # somebody else was faster; if it is a file, the next step says so
-        os.mkdir(path)
+        os.mkdir(path, FOLDER_MODE)
     sync_folder(path.parent)
 
 
-def write_atomically(path: Path, data: bytes | str, mode: int = 0o644) -> None:
-    """Write a file that is either there as a whole or not at all, whenever the machine stops.
+def make_private(directory: Path) -> None:
+    """Take from others what rights they have to the files of a session that is there already."""
+    for folder, folders, files in os.walk(directory):
+        for names, mode in ((folders, FOLDER_MODE), (files, FILE_MODE)):
+            for name in names:
+                path = os.path.join(folder, name)
+                with contextlib.suppress(OSError):  # of somebody else's, or just removed
+                    if os.stat(path, follow_symlinks=False).st_mode & 0o077 and not os.path.islink(path):
+                        os.chmod(path, mode)
 
-    The file never has more rights than `mode`, not even for a moment.
-    """
+
+def write_atomically(path: Path, data: bytes | str) -> None:
+    """Write a file that is either there as a whole or not at all, whenever the machine stops."""
     content = data.encode() if isinstance(data, str) else data
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
     try:
         try:
             view = memoryview(content)
@@ -155,7 +187,7 @@ class Lock:
 
     def __init__(self, path: Path) -> None:
         """Take the lock, or raise `UsageProblem` that names the process that has it."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as e:
@@ -179,5 +211,7 @@ class Lock:
         """Let the next one in. The file stays: to remove it would let two processes lock two files of one name."""
         if self._fd is not None:
             fd, self._fd = self._fd, None
-            os.ftruncate(fd, 0)
-            os.close(fd)
+            try:
+                os.ftruncate(fd, 0)
+            finally:
+                os.close(fd)

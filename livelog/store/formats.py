@@ -8,27 +8,30 @@ from __future__ import annotations
 
 import zlib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from livelog.runtime.frames import ROW, tupled
-from livelog.runtime.spark.records import Damaged
-from livelog.runtime.worker import Operation
+from livelog.operations import Operation
+from livelog.packing import ROW, tupled
+from livelog.store.records import Damaged
 
 __all__ = [
-    "FORMAT", "Batch", "BatchFile", "Description", "Entry", "Logged", "Manifest", "Outcome", "Progress", "StoredPart",
-    "decode_record", "encode_record", "load_sealed", "pack", "sealed", "unpack",
+    "FORMAT", "Batch", "BatchFile", "Committed", "Description", "Entry", "Logged", "Manifest", "Outcome", "Progress",
+    "StoredPart", "committed_record", "decode_record", "encode_record", "load_sealed", "sealed",
 ]  # fmt: skip
 
-FORMAT = 1
+FORMAT = 2
 """The version of all that stands in a session's directory."""
 
 Form = TypeVar("Form")
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
-    """What was opened: enough to open it again. `script` is the path of an update script that feeds the session."""
+    """What was opened: enough to open it again. `script` is the path of an update script that feeds the session.
+
+    `runtime` is where its partitions were.
+    """
 
     version: int = FORMAT
     name: str
@@ -37,9 +40,14 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str = "absorption"
     ship: str = ""
     limit: int | None = None
+    memory: int | None = None
+    timeout: float | None = None
+    longest: int | None = None
     select: bool = True
     partitions: int = 1
+    runtime: Literal["local", "spark"] = "spark"
     script: str | None = None
+    tls: dict[str, str] | None = None  # the paths of the certificates, if it is encrypted
 
 
 class BatchFile(msgspec.Struct, array_like=True, frozen=True):
@@ -99,6 +107,12 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True, tag=2):
     committed: bool
 
 
+class Committed(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Transactions that are logged when they are committed: there is no outcome to wait for. Encoded one by one."""
+
+    entries: list[Logged]
+
+
 class StoredPart(msgspec.Struct, frozen=True):
     """One partition of one relation in a checkpoint; the checksum is a CRC-32 of the file."""
 
@@ -134,7 +148,8 @@ class Progress(msgspec.Struct):
 class Manifest(msgspec.Struct, frozen=True):
     """A checkpoint: the facts after transaction `number`, by partition, and how far the feeds were applied then.
 
-    `time` is the clock as text: it may stand at infinity, which JSON does not have.
+    `time` is the clock as text: it may stand at infinity, which JSON does not have. `description` is there if the
+    session has another program from this checkpoint on than before.
     """
 
     number: int
@@ -142,6 +157,7 @@ class Manifest(msgspec.Struct, frozen=True):
     partitions: int
     progress: Progress
     parts: list[StoredPart]
+    description: Description | None = None
 
     @property
     def clock(self) -> float:
@@ -161,30 +177,11 @@ class Manifest(msgspec.Struct, frozen=True):
 # --- values ------------------------------------------------------------------------------------------------------
 
 
-_value: Any = ROW | int | float | str | None
-_operation: Any = tuple.__class_getitem__((str, str | None, _value))
+_operation: Any = tuple.__class_getitem__((str, str | None, ROW | int | float | str | None))
 _encode = msgspec.msgpack.Encoder().encode
-_value_decoder = msgspec.msgpack.Decoder(_value)
 _any_decoder = msgspec.msgpack.Decoder()
-_record_decoder: Any = msgspec.msgpack.Decoder(Logged | Outcome)
+_record_decoder: Any = msgspec.msgpack.Decoder(Logged | Outcome | Committed)
 _operations_decoder: Any = msgspec.msgpack.Decoder(list.__class_getitem__(_operation))
-
-
-def pack(value: Any) -> bytes:
-    """A value as bytes.
-
-    >>> unpack(pack((1, 1.0, ("x", ()))))
-    (1, 1.0, ('x', ()))
-    """
-    return _encode(value)
-
-
-def unpack(data: bytes) -> Any:
-    """The value in bytes from `pack`. Raises `msgspec.MsgspecError` if there is none."""
-    try:
-        return _value_decoder.decode(data)
-    except msgspec.ValidationError:  # lists nested deeper than the decoder foresees
-        return tupled(_any_decoder.decode(data))
 
 
 def encode_record(record: Entry | Outcome) -> bytes:
@@ -192,9 +189,14 @@ def encode_record(record: Entry | Outcome) -> bytes:
     return _encode(record)
 
 
-def decode_record(body: bytes) -> Logged | Outcome:
+def committed_record(entries: list[bytes]) -> bytes:
+    """A record of transactions that are committed, from what `encode_record` made of them."""
+    return _encode((3, [msgspec.Raw(entry) for entry in entries]))
+
+
+def decode_record(body: bytes) -> Logged | Outcome | Committed:
     """A record of the log. Raises `msgspec.MsgspecError` if it is none."""
-    record: Logged | Outcome = _record_decoder.decode(body)
+    record: Logged | Outcome | Committed = _record_decoder.decode(body)
     return record
 
 
@@ -203,6 +205,8 @@ def _operations(data: msgspec.Raw) -> list[Operation]:
         operations: list[Operation] = _operations_decoder.decode(data)
     except msgspec.ValidationError:
         operations = [(op, relation, tupled(value)) for op, relation, value in _any_decoder.decode(data)]
+    if any(len(op) > 1 for op, _, _ in operations):  # many rows at once are a list
+        return [(op, name, list(value) if len(op) > 1 else value) for op, name, value in operations]
     return operations
 
 

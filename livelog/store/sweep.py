@@ -11,8 +11,8 @@ import os
 import shutil
 from collections.abc import Iterator
 
-from livelog.runtime.spark.layout import TEMPORARY, Layout, numbered, sync_folder
-from livelog.runtime.spark.recovery import finished
+from livelog.store.layout import TEMPORARY, Layout, numbered, sync_folder
+from livelog.store.recovery import finished
 
 __all__ = ["sweep", "sweep_batches"]
 
