@@ -24,27 +24,37 @@ from datalog.errors import (
 )
 from livelog.aggregates import aggregate
 from livelog.changes import ChangeLog, Changes
+from livelog.io.problems import DataWarning
 from livelog.opening import open, resume
 from livelog.runtime.spark.config import Spark
+from livelog.runtime.spark.tls import TLS
 from livelog.session import Session
+from livelog.shapes import ANY
 from livelog.stats import PartitionStats, Stats
+from livelog.subscribers import SubscriberProblem
 from livelog.transaction import Transaction
 from livelog.version import __version__
 from livelog.view import View
+from livelog.why import Reason
 
 __all__ = [
+    "ANY",
+    "TLS",
     "ChangeLog",
     "Changes",
     "CheckProblem",
+    "DataWarning",
     "FactProblem",
     "LivelogError",
     "PartitionStats",
     "ProgramErrors",
+    "Reason",
     "RuntimeProblem",
     "Session",
     "Spark",
     "Stats",
     "StratificationProblem",
+    "SubscriberProblem",
     "SyntaxProblem",
     "Transaction",
     "UsageProblem",

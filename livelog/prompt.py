@@ -68,6 +68,17 @@ class Prompt:
             raise FactProblem("the input is not UTF-8 text", file="<stdin>") from None
         return None if line is None else line.rstrip("\r\n")
 
+    def more(self) -> bool:
+        """Whether somebody at the terminal wants to see the next page."""
+        try:
+            said = input("-- more: Enter, q stops -- ")
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return False
+        if self.readline is not None and said:
+            self.readline.remove_history_item(self.readline.get_current_history_length() - 1)
+        return not said.strip().lower().startswith("q")
+
     def complete(self, text: str, state: int) -> str | None:
         """Completion as readline asks for it: the `state`-th word that starts with `text`."""
         matches = [word for word in self.words() if word.startswith(text)]

@@ -70,7 +70,7 @@ def paint_for(stream: TextIO) -> Paint:
         return Paint(False)
 
 
-_PLACE = re.compile(r"^(.*?: )?(error|note): ")
+_PLACE = re.compile(r"^(.*?: )?(error|warning|note): ")
 _CARETS = re.compile(r"^( +\| [ \t]*)(\^+)$")
 
 
@@ -85,7 +85,7 @@ def paint_error(text: str, paint: Paint) -> str:
     lines = []
     for line in text.split("\n"):
         if match := _PLACE.match(line):
-            word = paint.error("error:") if match[2] == "error" else paint.name("note:")
+            word = paint.error("error:") if match[2] == "error" else paint.name(f"{match[2]}:")
             lines.append((paint.bold(match[1]) if match[1] else "") + word + " " + line[match.end() :])
         elif match := _CARETS.match(line):
             lines.append(match[1] + paint.error(match[2]))

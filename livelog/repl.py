@@ -6,21 +6,31 @@ and completion, from a pipe without any prompt.
 
 from __future__ import annotations
 
+import re
+import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
+import datalog
 from datalog.ast import Relation
-from datalog.errors import LivelogError, Note, UsageProblem
+from datalog.errors import LivelogError, Note, UsageProblem, underlined
+from datalog.shown import brief
 from livelog import Session, Transaction
+from livelog.conjunctions import answer, is_conjunction
 from livelog.io.updates import Operation, parse_operation, read_script
 from livelog.io.values import TextProblem, format_row, format_value
+from livelog.opening import with_rules
 from livelog.prompt import Prompt
 from livelog.queries import parse_atom, parse_pattern
 from livelog.render import ChangeSet, Paint, change_lines, paint_error, paint_for, plural
 
 __all__ = ["Repl", "talk"]
+
+Row = tuple[Any, ...]
+
+_INERT = re.compile(r'"(?:\\.|[^"\\])*"?|//[^\n]*')
 
 HELP = """\
 updates
@@ -33,21 +43,46 @@ updates
 queries
   ?reachable("a", x)       what x can be; _ matches anything
   ?reachable               all of a relation
-  why reachable("a", "c")  the facts of one derivation of a tuple
+  ?reachable("a", x), !link("a", x), x < "m"
+                           all that the body of a rule can say
+  why reachable("a", "c")  facts that a tuple follows from, and what else it rests on
+rules
+  near(x) :- link("a", x). one more view; the facts are evaluated anew. A rule ends with a dot, perhaps lines later
 more
   views                    the relations, their columns and sizes
   stats                    counters of the engine
   explain                  the plan of the program
   help, quit"""
 
+KEPT = """\
+this session is kept in {folder}
+  what a commit has told is there the next time; no rules can be added"""
+
 
 class Repl:
-    """The meaning of each line that a person types. Errors are printed; none ends the session."""
+    """The meaning of each line that a person types. Errors go to `err`; none ends the session.
 
-    def __init__(self, session: Session, out: TextIO, paint: Paint | None = None) -> None:
+    `more` is asked before each further page of a long answer; it says whether to go on. `height` is that of a page.
+    `store` is the folder in which the session is kept, if it is.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        out: TextIO,
+        paint: Paint | None = None,
+        err: TextIO | None = None,
+        more: Callable[[], bool] | None = None,
+        height: Callable[[], int] = lambda: 24,
+        store: Path | None = None,
+    ) -> None:
         self.session = session
         self.out = out
+        self.err = err or sys.stderr
         self.paint = paint or Paint(False)
+        self.more = more
+        self.height = height
+        self.store = store
         self.pending: Transaction | None = None
         self.failed = False
         self.commands: dict[str, Callable[[str], None]] = {
@@ -64,6 +99,25 @@ class Repl:
         self.out.write(text + "\n")
         self.out.flush()
 
+    def complain(self, text: str) -> None:
+        """Tell of an error."""
+        self.failed = True
+        self.out.flush()
+        self.err.write(text + "\n")
+        self.err.flush()
+
+    def list(self, lines: Iterable[str]) -> int:
+        """Say lines, page by page where somebody can ask for the next one; returns how many there were in all."""
+        count, shown, going = 0, 0, True
+        for line in lines:
+            if self.more is not None and going and shown == self.height() - 2:
+                shown, going = 0, self.more()
+            if going:
+                self.out.write(line + "\n")
+            count, shown = count + 1, shown + 1
+        self.out.flush()
+        return count
+
     def execute(self, line: str) -> bool:
         """Do what a line says; False when it says to stop."""
         text = line.strip()
@@ -73,7 +127,9 @@ class Repl:
                 return False
             if not text or text.startswith("//"):
                 return True
-            if text[0] in "+-@{":
+            if text[0] == "." or is_rule(text):
+                self.rule(text)
+            elif text[0] in "+-@{":
                 self.update(text)
             elif text[0] == "?":
                 self.query(text)
@@ -82,13 +138,11 @@ class Repl:
             else:
                 raise TextProblem("not a command, an update (+ - @) or a query (?); type help", 0, len(text))
         except TextProblem as problem:
-            self.failed = True
-            carets = "^" * max(1, problem.end - problem.start)
-            self.say(f"{self.paint.error('error:')} {problem.message}")
-            self.say(f"  {text}\n  {' ' * problem.start}{self.paint.error(carets)}")
+            line, padding, carets = underlined(text, problem.start, problem.end)
+            quoted = f"  {line}\n  {padding}{self.paint.error(carets)}"
+            self.complain(f"{self.paint.error('error:')} {brief(problem.message)}\n{quoted}")
         except LivelogError as error:
-            self.failed = True
-            self.say(paint_error(error.render(), self.paint))
+            self.complain(paint_error(error.render(), self.paint))
         return True
 
     # --- updates ---------------------------------------------------------------------------------------------
@@ -99,11 +153,17 @@ class Repl:
             self.commit("")
         elif self.pending is not None:
             # What is wrong with the operation itself is said at once, and leaves the others alone.
-            operation.apply(self.pending)
+            self.met(operation.apply(self.pending))
         else:
             with self.session.transaction() as tx:
-                operation.apply(tx)
+                count = operation.apply(tx)
+            self.met(count)
             self.show(tx.changes)
+
+    def met(self, count: int | None) -> None:
+        """Say how many facts a deletion with `_` meets."""
+        if count is not None:
+            self.say(self.paint.faint(f"{plural(count, 'fact')} deleted"))
 
     def show(self, changes: Mapping[str, ChangeSet]) -> None:
         lines = list(change_lines(changes, self.session.plan.outputs, self.paint))
@@ -138,8 +198,10 @@ class Repl:
             with Path(rest).expanduser().open(encoding="utf-8-sig") as file:
                 for transaction in read_script(file, rest):
                     with self.session.transaction() as tx:
-                        transaction.apply(tx)
+                        met = transaction.apply(tx)
                     applied += 1
+                    for text, count in met:
+                        self.say(self.paint.faint(f"{text}: {plural(count, 'fact')} deleted"))
                     self.show(tx.changes)
         except OSError as error:
             raise UsageProblem(f"cannot read {rest!r}: {error.strerror}") from None
@@ -152,35 +214,60 @@ class Repl:
 
     # --- questions -------------------------------------------------------------------------------------------
 
+    def dated(self) -> None:
+        """Say which state an answer shows, where that is not the one after what was typed last."""
+        if self.pending is not None and len(self.pending):
+            open_ = plural(len(self.pending), "open update")
+            self.say(self.paint.faint(f"as of the last commit, without the {open_}:"))
+
     def query(self, text: str) -> None:
+        self.dated()
+        if is_conjunction(text[1:]):
+            answers = answer(self.session, text[1:])
+            self.tell(answers.variables, answers.rows)
+            return
         pattern = parse_pattern(text, 1)
         relation = self._relation(pattern.relation)
         arguments = pattern.arguments
         if arguments is not None and len(arguments) != relation.arity:
             raise UsageProblem(f"{relation.name} has {plural(relation.arity, 'column')}, not {len(arguments)}")
-        variables = pattern.variables
-        count = 0
-        for found in pattern.bindings(self.session[relation.name]):
-            count += 1
-            if arguments is None:
-                self.say(format_row(relation.name, found))
-            elif variables:
-                self.say(", ".join(f"{n} = {format_value(v)}" for n, v in zip(variables, found, strict=True)))
-        if arguments is not None and not variables:
-            self.say("yes" if count else "no")
+        found = pattern.bindings(self.session[relation.name])
+        if arguments is None:
+            count = self.list(format_row(relation.name, row) for row in found)
+            self.say(self.paint.faint(plural(count, "tuple")))
         else:
-            self.say(self.paint.faint(plural(count, "answer" if variables else "tuple")))
+            self.tell(pattern.variables, found)
+
+    def tell(self, variables: Sequence[str], rows: Iterable[Row]) -> None:
+        """The answers to a query: what its variables can be, or yes or no."""
+        if not variables:
+            self.say("yes" if any(True for _ in rows) else "no")
+            return
+        texts = (", ".join(f"{n} = {format_value(v)}" for n, v in zip(variables, row, strict=True)) for row in rows)
+        self.say(self.paint.faint(plural(self.list(texts), "answer")))
+
+    def rule(self, text: str) -> None:
+        """One more rule or declaration: a session with it takes the place of this one."""
+        if self.pending is not None:
+            raise UsageProblem("a transaction is open; commit or rollback first")
+        before = self.session
+        self.session = with_rules(before, text)
+        before.close()
+        heads = dict.fromkeys(rule.head.relation for rule in datalog.parse(text).rules)
+        sizes = (f"{self.paint.name(name)}: {plural(len(self.session[name]), 'tuple')}" for name in heads)
+        self.say(", ".join(sizes) or self.paint.faint("declared"))
 
     def why(self, rest: str) -> None:
         if not rest:
             raise UsageProblem('why needs a tuple: why reachable("a", "c")')
         name, row = parse_atom("why " + rest, 4)
         relation = self._relation(name)
+        self.dated()
         if row not in self.session[relation.name]:
             self.say(f"{format_row(name, row)} does not hold")
             return
-        for base, fact in self.session.why(name, row):
-            self.say("  " + format_row(base, fact))
+        for line in self.session.why(name, row).lines():
+            self.say("  " + line)
 
     def _relation(self, name: str) -> Relation:
         relations = self.session.program.relations
@@ -191,6 +278,7 @@ class Repl:
 
     def views(self, rest: str) -> None:
         program = self.session.program
+        self.dated()
         for name in sorted(program.relations, key=lambda n: (n in program.derived, n)):
             columns = ", ".join(f"{c.name}: {c.type}" for c in program.relations[name].columns)
             kind = "view" if name in program.derived else "base"
@@ -200,6 +288,11 @@ class Repl:
 
     def stats(self, rest: str) -> None:
         self.say(str(self.session.stats()))
+        if self.store is not None:
+            journal = self.session._with_journal.journal
+            newest = journal.newest()
+            before = 0 if newest is None else newest.number
+            self.say(f"kept in {self.store}: transaction {journal.published}, checkpoint of {before}")
 
     def explain(self, rest: str) -> None:
         from planner.explain import explain
@@ -207,24 +300,66 @@ class Repl:
         self.say(explain(self.session.plan).rstrip("\n"))
 
     def help(self, rest: str) -> None:
-        self.say(HELP)
+        self.say(HELP if self.store is None else f"{HELP}\n{KEPT.format(folder=self.store)}")
 
 
-def talk(session: Session) -> int:
-    """Read lines until the end, a `quit` or Ctrl-D. Returns the exit code.
+def _bare(text: str) -> str:
+    """What a person has typed, without texts in quotes and without comments: signs in these mean nothing."""
+    return _INERT.sub("", text)
 
+
+def is_rule(text: str) -> bool:
+    """Whether a line has the sign of a rule in it, outside of quotes.
+
+    >>> is_rule('r(x) :- e(x).'), is_rule('+e(":-")')
+    (True, False)
+    """
+    return ":-" in _bare(text)
+
+
+def is_unfinished(text: str) -> bool:
+    """Whether a rule or a query goes on in the next line.
+
+    >>> [is_unfinished(t) for t in ("r(x) :-", "r(x) :- e(x).", "?r(x), ", "?r(x, ", "?r(x)", "+e(1,")]
+    [True, False, True, True, False, False]
+    >>> is_unfinished("r(x) :- e(x).  // all"), is_unfinished("r(x) :- e(x),  // and.")
+    (False, True)
+    """
+    bare = _bare(text).rstrip()
+    if is_rule(text):
+        return not bare.endswith(".")
+    if not bare.startswith("?"):
+        return False
+    return bare.endswith(",") or any(bare.count(a) > bare.count(b) for a, b in ("()", "[]", "{}"))
+
+
+def talk(session: Session, store: Path | None = None) -> int:
+    """Read lines until the end, a `quit` or Ctrl-D. Returns the exit code. The session is closed then.
+
+    `store` is the folder in which it is kept, if it is.
     On a terminal a mistake is only a mistake; in a pipe it makes the exit code 1, for scripts to notice.
     """
-    repl = Repl(session, sys.stdout, paint_for(sys.stdout))
     prompt = Prompt(lambda: repl.words)
+    paging = prompt.interactive and sys.stdout.isatty()
+    repl = Repl(
+        session, sys.stdout, paint_for(sys.stdout), sys.stderr, prompt.more if paging else None,
+        lambda: shutil.get_terminal_size().lines, store,
+    )  # fmt: skip
     if prompt.interactive:
         program = session.program
         sizes = plural(len(program.derived), "view")
-        repl.say(f"{program.source.name}: {plural(len(program.relations), 'relation')}, {sizes}. Type help for help.")
+        kept = "" if store is None else f", kept in {store}"
+        relations = plural(len(program.relations), "relation")
+        repl.say(f"{program.source.name}: {relations}, {sizes}{kept}. Type help for help.")
     with prompt:
         while True:
             try:
                 line = prompt.read("livelog*> " if repl.pending is not None else "livelog> ")
+                while line is not None and is_unfinished(line):
+                    further = prompt.read("     ...> ")
+                    if not further or not further.strip():  # an empty line: what there is, is all there is
+                        break
+                    line = f"{line}{' ' if line.startswith('?') else chr(10)}{further}"
                 if line is None or not repl.execute(line):
                     break
             except KeyboardInterrupt:
@@ -233,4 +368,5 @@ def talk(session: Session) -> int:
                 repl.say("^C")
     if repl.pending is not None and len(repl.pending):
         repl.say(repl.paint.faint(f"{plural(len(repl.pending), 'update')} not committed, and forgotten"))
+    repl.session.close()
     return 1 if repl.failed and not prompt.interactive else 0

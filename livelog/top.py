@@ -18,8 +18,10 @@ from datalog.errors import RuntimeProblem, UsageProblem
 from livelog.render import plural
 from livelog.runtime.skew import Skew, skew, threshold
 from livelog.runtime.spark.handshake import Role, connect
+from livelog.runtime.spark.tls import TLS
 from livelog.runtime.spark.wire import Connection, TimedOut, WireError
 from livelog.simulation.text import size
+from livelog.store.journal import describe
 
 __all__ = ["Client", "PartitionTop", "Silent", "Top", "as_json", "findings", "render"]
 
@@ -118,21 +120,26 @@ class Client:
         self.close()
 
     def _connect(self) -> Connection:
-        host, port, secret, pid = self._running()
+        host, port, secret, pid, tls = self._running()
         try:
-            return connect((host, port), secret, Role.CLIENT, timeout=self._timeout)
+            return connect((host, port), secret, Role.CLIENT, timeout=self._timeout, tls=tls)
         except WireError as error:
             why = str(error) if _lives(pid) else f"its process {pid} is gone"
             raise UsageProblem(f"no session runs in {str(self.folder)!r} any more: {why}{self._resume()}") from error
 
-    def _running(self) -> tuple[str, int, bytes, int]:
-        """Where the driver's door is, its secret, and the driver's process."""
+    def _running(self) -> tuple[str, int, bytes, int, TLS | None]:
+        """Where the driver's door is, its secret, the driver's process, and the certificates to use."""
         path = self.folder / RUNNING
         try:
             said: Any = json.loads(path.read_text(encoding="utf-8"))
             host, port = said["address"]
-            return str(host), int(port), bytes.fromhex(said["secret"]), int(said["pid"])
+            return str(host), int(port), bytes.fromhex(said["secret"]), int(said["pid"]), TLS.of(said.get("tls"))
         except FileNotFoundError:
+            if self._was_one() and describe(self.folder).runtime == "local":
+                raise UsageProblem(
+                    f"the session in {str(self.folder)!r} is not over Spark, and only its own process looks into it; "
+                    f"`livelog changes {self.folder} VIEW --follow` shows what its transactions change"
+                ) from None
             raise UsageProblem(f"no session runs in {str(self.folder)!r}{self._resume()}") from None
         except OSError as error:
             raise UsageProblem(f"cannot read {str(path)!r}: {error.strerror or error}") from None

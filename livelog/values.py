@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from sys import float_info
 from typing import Annotated, Any, cast
 
@@ -10,8 +11,9 @@ import msgspec
 
 from datalog.ast import DEEPEST
 from datalog.errors import FactProblem
-from datalog.functions import TOO_DEEP
+from datalog.values import OWN, TOO_DEEP, brief, own_value
 from livelog.io.values import brief_row
+from livelog.shapes import ANY, in_no_order, is_table, row_values
 from operators.source import Source
 
 try:
@@ -36,7 +38,8 @@ def _integer(kind: str) -> Callable[[Any], Any]:
             else:
                 raise ValueError(f"{value!r} is not a{'n' if kind == 'unsigned' else ''} {kind}")
         if not low <= value <= high:
-            raise ValueError(f"{value} is outside the range of {'an' if kind == 'unsigned' else 'a'} {kind}")
+            which = "an unsigned" if kind == "unsigned" else "a number"
+            raise ValueError(f"{brief(value)} is outside the range of {which}")
         return int(value)
 
     return convert
@@ -45,7 +48,10 @@ def _integer(kind: str) -> Callable[[Any], Any]:
 def _float(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"{value!r} is not a float")
-    value = float(value)
+    try:
+        value = float(value)
+    except OverflowError:
+        raise ValueError(f"{brief(value)} is too large for a float") from None
     if value != value or value in (float("inf"), float("-inf")):
         raise ValueError(f"{value} is not a finite float")
     return value
@@ -63,6 +69,7 @@ def _symbol(value: Any) -> Any:
 
 
 def _any(value: Any, depth: int = 0) -> Any:
+    value = own_value(value)
     if isinstance(value, (list, tuple)):
         if depth >= DEEPEST:
             raise ValueError(TOO_DEEP)
@@ -172,63 +179,117 @@ def _texts(column: Iterable[Any]) -> bool:
 
 
 class Coercer:
-    """Turns rows of one relation into tuples of its types.
+    """Turns rows of one relation into tuples of its types. If its columns are `named`, a row may be a dict.
 
-    >>> Coercer("link", ("src", "cost"), ("symbol", "float"))(["a", 3])
-    ('a', 3.0)
+    >>> coerce = Coercer("link", ("src", "cost"), ("symbol", "float"))
+    >>> coerce(["a", 3]), coerce({"cost": 2.5, "src": "b"})
+    (('a', 3.0), ('b', 2.5))
     """
 
-    def __init__(self, relation: str, columns: Sequence[str], types: Sequence[str]) -> None:
+    def __init__(self, relation: str, columns: Sequence[str], types: Sequence[str], named: bool = True) -> None:
         self.relation = relation
         self._columns = columns
+        self._named = named
         self._types = types
         self._converters = [_CONVERTERS.get(kind, _any) for kind in types]
         self._is_plain = _is_plain(types)
-        self._batch = _batch_type(types)
         self._kinds = _kinds(types)
         self._symbols = [i for i, kind in enumerate(types) if kind in ("symbol", "any")]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Coercer, (self.relation, self._columns, self._types)  # executors make the rest anew
+    @cached_property
+    def _batch(self) -> Any:
+        """What `msgspec` converts many rows to. It takes a while to make, and a program may have many relations."""
+        return _batch_type(self._types)
 
-    def all(self, rows: Iterable[Iterable[Any]]) -> list[Tuple]:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Coercer, (self.relation, self._columns, self._types, self._named)  # executors make the rest anew
+
+    def all(self, rows: Iterable[Any]) -> list[Tuple]:
         """Many rows as tuples. What is not as simple as most rows are is looked at row by row."""
+        if not isinstance(rows, list) and is_table(rows):
+            return self._table(rows)
         given = rows if isinstance(rows, list) else list(rows)
         if self._kinds is not None and compiled.are_plain(given, self._kinds):
             return cast(list[Tuple], list(given))  # the list is its owner's
-        if self._batch is not None:
-            try:
-                batch: list[Tuple] = msgspec.convert({"rows": given}, self._batch).rows
-            except (msgspec.MsgspecError, UnicodeError):
-                pass
-            else:
-                if all(_texts([row[i] for row in batch]) for i in self._symbols):
-                    return batch
+        shapes = set(map(type, given))
+        if shapes == {dict}:
+            return self.all([row_values(self.relation, self._columns, self._named, row) for row in given])
+        if not any(map(in_no_order, shapes)) and (batch := self._converted(given)) is not None:
+            return batch
         plain = self._is_plain
-        return [row if plain(row) else self(row) for row in given]  # type: ignore[misc]
+        return [row if plain(row) else self(row) for row in given]
+
+    def _converted(self, rows: list[Any]) -> list[Tuple] | None:
+        """Rows as msgspec converts them, all at once. None if one of them is not as simple as that."""
+        if self._batch is None:
+            return None
+        try:
+            batch: list[Tuple] = msgspec.convert({"rows": rows}, self._batch).rows
+        except (msgspec.MsgspecError, UnicodeError):
+            return None
+        return batch if all(_texts([row[i] for row in batch]) for i in self._symbols) else None
+
+    def _table(self, table: Any) -> list[Tuple]:
+        """The rows of what comes as columns, which they stay for whoever can do with columns."""
+        from livelog.io.tables import table_rows  # Arrow takes a moment to import
+
+        rows, checked = table_rows(table, self.relation, self._columns, self._types, self._named)
+        return rows if checked else self.all(list(rows))
+
+    def bound(self, row: Any) -> dict[int, Any]:
+        """The values that a row says, by column: it may have `ANY` among its values, or be a dict without some columns.
+
+        >>> from livelog.shapes import ANY
+        >>> coerce = Coercer("link", ("src", "cost"), ("symbol", "float"))
+        >>> coerce.bound(("a", ANY)), coerce.bound({"cost": 3})
+        ({0: 'a'}, {1: 3.0})
+        """
+        if self._named and isinstance(row, Mapping) and row.keys() < set(self._columns):
+            row = tuple([row.get(name, ANY) for name in self._columns])
+        values = row_values(self.relation, self._columns, self._named, row)
+        known = [i for i, value in enumerate(values) if value is not ANY]
+        if len(values) != len(self._converters):
+            self(values)  # which says so
+        part = Coercer(self.relation, [self._columns[i] for i in known], [self._types[i] for i in known])
+        return dict(zip(known, part(tuple([values[i] for i in known])), strict=True))
+
+    def by_key(self, row: Mapping[Any, Any], key: Sequence[int]) -> bool:
+        """Whether a row by name has the columns of the key, and not all the others."""
+        names = {self._columns[i] for i in key}
+        return self._named and bool(key) and names <= row.keys() < set(self._columns)
 
     def __call__(self, row: Iterable[Any]) -> Tuple:
         if self._is_plain(row):
             return row  # type: ignore[return-value]
-        if isinstance(row, str) or not isinstance(row, Iterable):
-            raise FactProblem(f"a row of `{self.relation}` is a tuple, not {row!r}")
-        values = tuple(row)
+        return self._fitted(row)
+
+    def _fitted(self, row: Iterable[Any]) -> Tuple:
+        """A row whose values are to be converted, or refused."""
+        values = row_values(self.relation, self._columns, self._named, row)
+        if not OWN.issuperset(map(type, values)):
+            values = tuple(map(own_value, values))
         if len(values) != len(self._converters):
-            wanted = len(self._converters)
-            raise FactProblem(
-                f"`{self.relation}` has {wanted} column{'' if wanted == 1 else 's'} "
-                f"({', '.join(self._columns)}), the row {brief_row(self.relation, values)} has {len(values)}"
-            )
+            raise self._misfit(values)
         try:
             return tuple([convert(v) for convert, v in zip(self._converters, values, strict=True)])
         except ValueError:
-            for name, convert, v in zip(self._columns, self._converters, values, strict=True):
-                try:
-                    convert(v)
-                except ValueError as e:
-                    where = brief_row(self.relation, values)
-                    raise FactProblem(f"{where}: column `{name}`: {e}") from None
+            self._blame(values)
             raise
+
+    def _misfit(self, values: Tuple) -> FactProblem:
+        wanted = len(self._converters)
+        return FactProblem(
+            f"`{self.relation}` has {wanted} column{'' if wanted == 1 else 's'} "
+            f"({', '.join(self._columns)}), the row {brief_row(self.relation, values)} has {len(values)}"
+        )
+
+    def _blame(self, values: Tuple) -> None:
+        """Say which column of a row has a value that does not fit."""
+        for name, convert, v in zip(self._columns, self._converters, values, strict=True):
+            try:
+                convert(v)
+            except ValueError as e:
+                raise FactProblem(f"{brief_row(self.relation, values)}: column `{name}`: {e}") from None
 
 
 _RANKS = {int: 0, float: 0, bool: 0, str: 1, tuple: 2}

@@ -25,6 +25,8 @@ Tuple = tuple[Any, ...]
 class View(Collection[Tuple]):
     """The tuples of a relation as of the last committed transaction. A window, not a copy.
 
+    Every look through it shows one committed state, whatever other threads commit.
+
     Of a relation that aggregate selection prunes, the engine does not have all tuples; reading it evaluates it
     from the facts, and fails where it has no end.
 
@@ -44,56 +46,55 @@ class View(Collection[Tuple]):
         self.types: tuple[str, ...] = session.plan.relations[relation].types
 
     def __iter__(self) -> Iterator[Tuple]:
-        """The tuples in order."""
-        return iter(sort_rows(self._runtime.rows(self.relation)))
+        """The tuples in order, all of one state: what is committed meanwhile is not among them."""
+        return iter(sort_rows(self._rows()))
+
+    def _rows(self) -> list[Tuple]:
+        """The tuples of one state, in no particular order."""
+        with self._session._lock:
+            return self._runtime.rows(self.relation)
 
     def __len__(self) -> int:
-        return self._runtime.count(self.relation)
+        with self._session._lock:
+            return self._runtime.count(self.relation)
 
     def __contains__(self, row: object) -> bool:
-        if not isinstance(row, tuple) or len(row) != len(self.columns):
-            return False
-        runtime = self._runtime
-        try:
-            return runtime.has(self.relation, row)
-        except (TypeError, ValueError, OverflowError):  # with something in it that is no value of the language
-            return False
+        with self._session._lock:
+            self._session._alive()
+            if not isinstance(row, tuple) or len(row) != len(self.columns):
+                return False
+            runtime = self._runtime
+            try:
+                return runtime.has(self.relation, row)
+            except (TypeError, ValueError, OverflowError):  # with something in it that is no value of the language
+                return False
 
     @property
     def _runtime(self) -> Runtime:
+        """Where to read. With the session's lock held, until all that belongs together has been read."""
         return self._session._runtime_of(self.relation)
 
     def __repr__(self) -> str:
-        return f"<View {self.relation}({', '.join(self.columns)}): {len(self)} tuples>"
+        columns = f"{self.relation}({', '.join(self.columns)})"
+        if self._session._closed:
+            return f"<View {columns}, closed>"
+        return f"<View {columns}: {len(self)} tuples>"
 
     def to_arrow(self) -> pyarrow.Table:
-        """The view as an Arrow table. Lists become their text, unless all their values have one type."""
-        import pyarrow
+        """The view as an Arrow table, in order. Lists become their text, unless all their values have one type."""
+        from livelog.exchange import arrow_table
 
-        rows = list(self)
-        kinds = {
-            "number": pyarrow.int64(),
-            "unsigned": pyarrow.uint64(),
-            "float": pyarrow.float64(),
-            "symbol": pyarrow.string(),
-        }
-        arrays = []
-        for i, kind in enumerate(self.types):
-            values = [row[i] for row in rows]
-            if kind in kinds:
-                arrays.append(pyarrow.array(values, kinds[kind]))
-                continue
-            try:
-                arrays.append(pyarrow.array(values, None if values else pyarrow.string()))
-            except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
-                arrays.append(pyarrow.array([v if isinstance(v, str) else format_value(v) for v in values]))
-        return pyarrow.Table.from_arrays(arrays, names=list(self.columns))
+        return arrow_table(self._rows(), self.columns, self.types)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The view as a pandas DataFrame."""
-        import pandas
+        """The view as a pandas DataFrame, in order."""
+        from livelog.exchange import pandas_frame
 
-        return pandas.DataFrame(list(self), columns=list(self.columns))
+        return pandas_frame(self._rows(), self.columns, self.types)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The view for whatever reads Arrow's streams: `polars.DataFrame(view)`, `pyarrow.table(view)`, DuckDB."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_spark(self) -> DataFrame:
         """The view as a DataFrame of Spark, read partition by partition from the workers that keep it.

@@ -65,7 +65,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    program = load_program(args.program, args.constants)
+    program = load_program(args)
     try:
         strategies = parse_strategies(args.strategies)
     except UsageProblem as problem:
@@ -75,7 +75,8 @@ def run(args: argparse.Namespace) -> int:
     check_target("--json", args.json)
     scenario = find_scenario(program, args)
     over = args.runtime == "spark"
-    title = f"{args.program.stem}: {scenario.title}, {plural(args.partitions, 'partition')}{' over Spark' * over}"
+    name, parts = Path(program.source.name).stem, plural(args.partitions, "partition")
+    title = f"{name}: {scenario.title}, {parts}{' over Spark' * over}"
     paint = paint_for(sys.stdout)
     quiet = str(args.json) == "-"
     if not quiet:

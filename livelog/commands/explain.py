@@ -24,5 +24,5 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    print(explain(planner.plan(load_program(args.program, args.constants))).rstrip("\n"))
+    print(explain(planner.plan(load_program(args))).rstrip("\n"))
     return 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
 from datalog.ast import Program
 from datalog.errors import UsageProblem
 from datalog.report import listed
-from livelog.commands.common import UsageError, add_limit, add_runtime, positive, read_facts
+from livelog.commands.common import UsageError, add_confine, add_limit, add_runtime, folder, positive, read_facts
 from livelog.simulation.job import MEMORY_LIMIT, TIME_LIMIT
 from livelog.simulation.plots import SUFFIXES
 from livelog.simulation.scenario import STEPS, Scenario, scenario
@@ -23,13 +24,15 @@ PARTITIONS = 4
 
 def add_network(parser: argparse.ArgumentParser) -> None:
     """The options that say which network changes how."""
-    parser.add_argument("-F", "--facts", metavar="FACTS_DIR", type=Path,
-                        help="a folder of facts to load beside those of the network")  # fmt: skip
+    parser.add_argument("-F", "--facts", metavar="FACTS_DIR", type=folder,
+                        help="a folder of facts; without --topology its links are the network")  # fmt: skip
+    add_confine(parser)
     group = parser.add_argument_group("the network and what happens to it")
     group.add_argument(
         "--topology", metavar="NAME|FILE",
         help="ts20, ts100, ts600, ts1000 (transit-stub networks), transit-stub, dense, sparse, sensor-grid, or a file: "
-        ".graphml, .gb, .alt. Default: ts100, or sensor-grid for a program about sensors",
+        ".graphml, .gb, .alt, or .csv with a link in each row. Default: the links of -F, or ts100, or sensor-grid for "
+        "a program about sensors",
     )  # fmt: skip
     group.add_argument("--density", choices=("dense", "sparse"), help="give a transit-stub network four links a node, "
                        "or two")  # fmt: skip
@@ -39,6 +42,10 @@ def add_network(parser: argparse.ArgumentParser) -> None:
         "--workload", metavar="NAME",
         help="failures, recoveries, churn, bursts, outages, flapping, insert, costs, ttl, sensors or fire. Default: "
         "failures, or sensors on a sensor grid",
+    )  # fmt: skip
+    group.add_argument(
+        "--fail", metavar="FACT", action="append", default=[],
+        help="in place of a workload: this fact is deleted, as in --fail 'link(\"a\", \"b\")'; may be repeated",
     )  # fmt: skip
     group.add_argument("--steps", metavar="N", type=positive, default=STEPS,
                        help=f"transactions at most (default: {STEPS})")  # fmt: skip
@@ -86,14 +93,19 @@ def seconds(text: str) -> float:
 def find_scenario(program: Program, args: argparse.Namespace) -> Scenario:
     """The network and the stream that the command line names, with the facts of `-F`."""
     # Files that `.input` names are only read from a folder that was given: the network fills the relations.
-    facts = {} if args.facts is None else read_facts(program, args.facts, required=False)
+    facts = {}
+    if args.facts is not None:
+        facts = read_facts(program, args.facts, required=False, confine=args.confine, fed=True)
     try:
-        return scenario(
+        found = scenario(
             program, topology=args.topology, density=args.density, nodes=args.nodes, workload=args.workload,
-            steps=args.steps, seed=args.seed, facts=facts,
+            steps=args.steps, seed=args.seed, facts=facts, fail=args.fail,
         )  # fmt: skip
     except UsageProblem as problem:
         raise UsageError(problem.message) from None
+    for note in found.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return found
 
 
 def job_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -104,6 +116,7 @@ def job_options(args: argparse.Namespace) -> dict[str, Any]:
         "limit": args.limit,
         "time_limit": args.time_limit,
         "memory_limit": args.memory_limit * 10**6,
+        "functions": args.functions,
     }
 
 

@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any
 
-from datalog.errors import FactProblem, LivelogError, Note
+from datalog.errors import LivelogError, Note, RuntimeProblem, UsageProblem
 from livelog import Session
+from livelog.changes import Changes
 from livelog.commands.changelog import LOGS
 from livelog.commands.common import (
+    UNREAD,
     UsageError,
     add_constants,
     add_engine,
     add_facts,
     add_program,
+    add_store,
+    goes_on,
     load_program,
     open_session,
+    target,
+    tell_standing,
 )
-from livelog.io.forms import CSV
-from livelog.io.outputs import output_forms, print_sizes, print_view, view_lines, write_view
-from livelog.io.updates import ScriptTransaction, read_script
-from livelog.progress import bar, spinner
+from livelog.commands.feeds import add_feed, check_feed, left, rejections, script
+from livelog.io.confine import check_outputs
+from livelog.io.feeds import Rejected
+from livelog.io.forms import CSV, PARQUET
+from livelog.io.outputs import output_forms, print_sizes, print_view, view_lines, write_table, write_view
+from livelog.io.updates import ScriptTransaction
+from livelog.progress import spinner
 from livelog.render import paint_for, plural
 
 __all__ = ["add_parser", "run"]
@@ -39,14 +47,20 @@ examples:
   livelog run region.dl -F data/ --set k=25              with another value of the constant k
   livelog run reach.dl -F data/ --updates changes.txt    print what every transaction changes
   tail -f changes.txt | livelog run reach.dl --updates - --format json
+  nc feed 7000 | livelog run reach.dl --updates - --commit-every 0.5s --on-error skip
+  livelog run reach.dl -F data/ --store state/ --updates changes.txt
+                                                         keep the session in a folder; the same again goes on with it
   livelog run reach.dl -F data/ --runtime spark --partitions 4
+  livelog run places.dl -F data/ --functions geo.py      with functions and aggregates of a Python file
+  livelog run -e 'big(x) :- n(x), x > 2. n(1). n(3).'    a program without a file; '-' reads it from standard input
 
 an update script holds one operation per line:
   +link("a", "b", 3)     insert                          // a comment
-  -link("b", "c", 1)     delete
+  -link("b", "c", 1)     delete                          -link("b", _, _) deletes all that match
   @12.5                  advance the clock
   commit                 end the transaction; an empty line does, too
 or the same as JSON lines: {"op": "+", "relation": "link", "row": ["a", "b", 3]}
+(a row may also be an object by the names of the columns)
 """
 
 
@@ -59,7 +73,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     add_program(parser)
     add_facts(parser)
     parser.add_argument(
-        "-D", "--output", metavar="OUT_DIR|-",
+        "-D", "--output", metavar="OUT_DIR|-", type=target,
         help="the folder to write the views to, as REL.csv; '-' is the terminal (the default). With --updates the "
         "views are written at the end, if -D is given",
     )  # fmt: skip
@@ -69,22 +83,45 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--initial", action="store_true", help="with --updates: print the views before them as transaction 0"
     )
+    add_feed(parser)
+    add_store(parser)
     add_engine(parser)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    program = load_program(args.program, args.constants)
+    if str(args.program) == args.updates == "-":
+        raise UsageError("the program and the updates cannot both come from standard input")
+    check_feed(args)
+    program = load_program(args)
     forms = output_forms(program)  # what is wrong with an .output line is said before the work, not after it
-    # Over Spark, the log says how far the script was applied: `livelog resume` goes on from there.
-    feed = os.path.abspath(args.updates) if args.runtime == "spark" and args.updates not in (None, "-") else None
-    with script(args.updates) as transactions, open_session(program, args, script=feed) as session:
+    if args.confine and args.output not in (None, "-"):
+        check_outputs(program, Path(args.output))
+    # The log of a session, if it has one, says how far the script was applied: whoever goes on begins there.
+    # Where other things than the script end a transaction, its position would not say how far that is.
+    # Nor would that of a pipe, which cannot be read again.
+    plain = args.commit_every is None and args.on_error == "stop" and os.path.isfile(args.updates or "")
+    feed = os.path.abspath(args.updates) if plain and (args.store is not None or args.runtime == "spark") else None
+    again = goes_on(args)
+    interrupted: KeyboardInterrupt | None = None
+    with ExitStack() as stack:
+        rejected = stack.enter_context(rejections(args))
+        transactions = stack.enter_context(script(args.updates, args.commit_every, rejected))
+        session = stack.enter_context(open_session(program, args, script=feed, fed=args.updates is not None))
+        start = 0 if feed is None else session.position(feed)
+        if again:
+            tell_standing(session, args.store, args.format, args.updates, start, UNREAD)
         if args.updates is not None:
-            follow(session, transactions, args, feed)
+            try:
+                follow(session, left(transactions, args.updates, start), args, feed, start, rejected)
+            except KeyboardInterrupt as interrupt:  # how a live feed ends: what is committed is there to be written
+                interrupted = interrupt
         if args.updates is None or args.output is not None:
             write_outputs(session, forms, args.output or "-", args.format)
         elif program.directives_of("printsize"):
             print_sizes(sys.stdout, program, _sizes(session))
+    if interrupted is not None:
+        raise interrupted
     return 0
 
 
@@ -97,16 +134,20 @@ def follow(
     args: argparse.Namespace,
     source: str | None = None,
     start: int = 0,
+    rejected: Rejected | None = None,
 ) -> None:
-    """Apply a script and print what each transaction changes. The first that fails is the last.
+    """Apply a script and print what each transaction changes. The first that fails is the last, or is rejected.
 
-    `source` is what the session's log calls the script; `start` transactions of it were applied before.
+    `source` is what the session's log calls the script; `start` transactions of it were applied before. Transactions
+    have their numbers in the log, if the session is kept in a `--store`, and in the script otherwise.
     """
     log = LOGS[args.format]
     out = sys.stdout
     relations = session.plan.outputs
     if args.initial:
-        log(out, 0, "the facts", session.clock, session.initial, relations)
+        before = 0 if args.store is None else session.initial.transaction
+        whole = {name: Changes(name, list(session[name]), []) for name in relations} if before else session.initial
+        log(out, before, "the views" if before else "the facts", session.clock, whole, relations)
     elif args.format == "text":
         count = sum(len(session[relation]) for relation in relations)
         text = f"// start: {plural(count, 'tuple')} in {plural(len(relations), 'view')}"
@@ -118,58 +159,31 @@ def follow(
     current: ScriptTransaction | None = None
     try:
         for current in transactions:
-            with busy(f"transaction {applied + 1}"), session.transaction(source, applied + 1) as tx:
-                current.apply(tx)
+            position = None if source is None else applied + 1
+            try:
+                with busy(f"transaction {applied + 1}"), session.transaction(source, position) as tx:
+                    met = current.apply(tx, None if rejected is None else rejected.add)
+            except (RuntimeProblem, UsageProblem) as error:
+                if rejected is None:
+                    raise
+                current.reject(rejected.add, error.message, rejected.numbers.copy())
+                continue
+            finally:
+                if rejected is not None:
+                    rejected.numbers.clear()
             applied += 1
-            log(out, applied, current.where, session.clock, tx.changes, relations)
+            for text, count in met:
+                (out if args.format == "text" else sys.stderr).write(f"// {text}: {plural(count, 'fact')}\n")
+            number = applied if args.store is None else tx.changes.transaction
+            log(out, number, current.where, session.clock, tx.changes, relations)
             out.flush()
             current = None
     except LivelogError as error:
         where = f" ({current.where})" if current is not None else ""
-        note = f"{plural(applied, 'transaction')} applied; transaction {applied + 1}{where} was not, nor any after it"
+        which = f"transaction {applied + 1}" if args.store is None else "the next one"
+        note = f"{plural(applied, 'transaction')} applied; {which}{where} was not, nor any after it"
         error.notes = (*error.notes, Note(note))
         raise
-
-
-@contextmanager
-def script(name: str | None) -> Iterator[Iterator[ScriptTransaction]]:
-    """The transactions of a script file or of standard input; with a progress bar where nothing else is printed."""
-    if name is None:
-        yield iter(())
-    elif name == "-":
-        yield read_script(_lines(io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8"), "<stdin>"), "<stdin>")
-    else:
-        with ExitStack() as stack:
-            try:
-                file = stack.enter_context(Path(name).open("rb"))
-            except OSError as error:
-                raise UsageError(f"cannot read the updates {name!r}: {error.strerror}") from None
-            text = stack.enter_context(io.TextIOWrapper(file, encoding="utf-8-sig"))
-            lines = _lines(text, name) if sys.stdout.isatty() else _watched(file, text, name)
-            # Closed here and now, the bar is gone before an error is shown.
-            yield read_script(stack.enter_context(closing(lines)), name)
-
-
-def _watched(file: BinaryIO, text: TextIO, name: str) -> Generator[str, None, None]:
-    """The lines of a file, with a bar that shows how much of it is read."""
-    with bar("updates", os.fstat(file.fileno()).st_size) as advance:
-        for number, line in enumerate(_lines(text, name)):
-            if number % 1000 == 0:
-                advance(file.tell())
-            yield line
-
-
-def _lines(stream: TextIO, name: str) -> Generator[str, None, None]:
-    number = 0
-    try:
-        for line in stream:
-            number += 1
-            yield line
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise FactProblem(f"byte 0x{byte:02x} is not UTF-8", file=name, line=number + 1) from None
-    except OSError as error:
-        raise FactProblem(f"{name}: cannot be read: {error.strerror}") from None
 
 
 # --- outputs -------------------------------------------------------------------------------------------------
@@ -189,7 +203,9 @@ def write_outputs(session: Session, forms: list[Any], target: str, format_: str)
         if relation in session.plan.pruned:  # never one that `.output` names
             continue
         view = session[relation]
-        if target != "-" and form.io == "file":
+        if target != "-" and form.io == "file" and form.file_of(relation).endswith(PARQUET):
+            write_table(Path(target), relation, view.to_arrow(), form)
+        elif target != "-" and form.io == "file":
             write_view(Path(target), relation, view.columns, view, form)
         elif format_ == "text":
             print_view(out, relation, view.columns, view)

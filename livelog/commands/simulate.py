@@ -33,6 +33,7 @@ examples:
   livelog simulate reach.dl                                        20 links of a network of 100 nodes fail
   livelog simulate reach.dl --density dense --plot network.png     and a picture of what is left
   livelog simulate reach.dl --topology map.graphml --workload outages --steps 50
+  livelog simulate reach.dl --topology links.csv --fail 'link("a", "b")' --fail 'link("c", _)'
   livelog simulate region.dl --topology sensor-grid --workload fire --plot fire.png
   livelog simulate reach.dl --partitions 12 --strategy dred        in another way, on 12 partitions
   livelog simulate reach.dl --runtime spark --partitions 4         each partition a task of Spark
@@ -68,7 +69,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    program = load_program(args.program, args.constants)
+    program = load_program(args)
     try:
         strategy = parse_strategy(args.strategy)
     except UsageProblem as problem:
@@ -95,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
             followed.take(report, progress)
     print(*followed.summary(), sep="\n")
     if args.plot is not None:
-        figure = plot_network(scenario.graph, followed.aftermath, f"{args.program.stem}: {scenario.title}")
+        figure = plot_network(scenario.graph, followed.aftermath, f"{Path(program.source.name).stem}: {scenario.title}")
         save(figure, args.plot)
     if followed.stopped is None:
         return 0
@@ -142,6 +143,7 @@ class Followed:
             for view, count in report.deleted.items():
                 self._views[view] -= count
             if report.phase == "change" and report.changed is not None:
+                self.aftermath.fall(self._job.steps[report.number - 1][1])
                 self.aftermath.add(report.changed)
             progress.say(self.line(report))
             progress.advance(report.phase)

@@ -7,11 +7,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datalog.errors import UsageProblem
-from livelog.commands.common import UsageError
+from livelog.commands.common import folder, session_folder
 from livelog.commands.network import seconds
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         description="Show for each partition of a running session over Spark what waits, what it holds, what it ships "
         "and how much of the work it does, and name a partition that holds most of a join.",
     )  # fmt: skip
-    parser.add_argument("session", metavar="SESSION_DIR", type=Path, help="the session's directory (its checkpoint=)")
+    parser.add_argument("session", metavar="SESSION_DIR", type=folder, help="the session's directory (its checkpoint=)")
     parser.add_argument("--once", action="store_true", help="show it once and end")
     parser.add_argument("--interval", metavar="SECONDS", type=seconds, default=INTERVAL,
                         help=f"between two looks (default: {INTERVAL:g})")  # fmt: skip
@@ -52,11 +51,8 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     from livelog.top import Client
 
-    if not args.session.is_dir():
-        what = "is not a folder" if args.session.exists() else "does not exist"
-        raise UsageError(f"the session's directory {str(args.session)!r} {what}")
     try:
-        with Client(args.session) as client:
+        with Client(session_folder(args.session)) as client:
             ended = _watch(client, args)
         if ended is not None:
             print(f"livelog: {ended.message}", file=sys.stderr)

@@ -13,6 +13,7 @@ __all__ = ["ArrowColumns"]
 
 Tuple = tuple[Any, ...]
 LIMIT = 2**62
+SAMPLE = 4096
 
 
 class ArrowColumns:
@@ -30,10 +31,12 @@ class ArrowColumns:
     def __init__(self, columns: Sequence[Any]) -> None:
         self._columns = columns
 
-    def rows(self) -> Iterator[Tuple]:
+    def rows(self, most: int | None = None) -> Iterator[Tuple]:
         """The rows, made batch by batch: what lies between a column and its tuples stays in the processor's cache."""
-        batches = self._table().to_batches()
-        return chain.from_iterable(zip(*map(_values, batch.columns), strict=True) for batch in batches)
+        columns = [_encoded(column) for column in self._columns]
+        words = [_words(column) for column in columns]
+        batches = pyarrow.table(columns, names=[str(i) for i in range(len(columns))]).to_batches(max_chunksize=most)
+        return chain.from_iterable(zip(*map(_values, batch.columns, words), strict=True) for batch in batches)
 
     def sums(self, by: Sequence[int], summed: Sequence[int]) -> dict[Tuple, Any] | None:
         if not all(_summable(self._columns[i]) for i in summed) or not all(map(self._told_apart, by)):
@@ -61,9 +64,28 @@ class ArrowColumns:
         return not pyarrow.types.is_floating(self._columns[i].type)
 
 
-def _values(column: Any) -> list[Any]:
-    """An array as Python's values; numpy is faster with numbers."""
-    values: list[Any] = column.to_pylist() if pyarrow.types.is_string(column.type) else column.to_numpy().tolist()
+def _encoded(column: Any) -> Any:
+    """A column of texts of which many are the same, as places in the list of the different ones."""
+    if not pyarrow.types.is_string(column.type) or len(column) < SAMPLE:
+        return column
+    if len(column.slice(0, SAMPLE).unique()) > SAMPLE // 2:
+        return column
+    encoded = column.dictionary_encode()
+    return encoded.unify_dictionaries() if isinstance(encoded, pyarrow.ChunkedArray) else encoded
+
+
+def _words(column: Any) -> Any:
+    """The different texts of an encoded column: one string of Python's for each, not one per row."""
+    if not pyarrow.types.is_dictionary(column.type):
+        return None
+    encoded = column.chunk(0) if isinstance(column, pyarrow.ChunkedArray) else column
+    return encoded.dictionary.to_numpy(zero_copy_only=False)
+
+
+def _values(column: Any, words: Any) -> list[Any]:
+    """An array as Python's values; over numpy that is faster."""
+    array = column.to_numpy(zero_copy_only=False) if words is None else words[column.indices.to_numpy()]
+    values: list[Any] = array.tolist()
     return values
 
 

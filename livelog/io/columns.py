@@ -12,6 +12,7 @@ from math import isfinite
 from typing import Any
 
 from datalog.arithmetic import NUMBER_RANGE, UNSIGNED_RANGE
+from datalog.values import own_value
 from livelog.io.values import INTEGERS, TextProblem, parse_value
 
 __all__ = ["BadValue", "convert_column", "convert_values", "infer_type"]
@@ -155,14 +156,19 @@ def convert_values(values: Sequence[Any], type_: str) -> list[Any]:
 
 
 def _value(value: Any, type_: str) -> Any:
+    value = own_value(value)
     if value is None:
         raise ValueError("a null is not a value")
     if isinstance(value, bool) or not isinstance(value, (int, float, str, list, tuple)):
         raise ValueError(f"{_shown(value)} ({type(value).__name__}) is not a number, a symbol or a list")
     if isinstance(value, (list, tuple)):
         value = tuple(_value(item, "any") for item in value)
+    elif type_ == "list" and isinstance(value, str):  # so are lists of mixed values written, which Arrow has not
+        value = _list(value)
     if type_ == "float" and isinstance(value, int):
         value = float(value)
+    elif type_ in INTEGER_RANGES and isinstance(value, float) and value.is_integer():
+        value = int(value)
     if not isinstance(value, _PYTHON[type_]):
         raise ValueError(f"{_shown(value)} is not {_A[type_]}")
     if isinstance(value, int):
@@ -175,9 +181,11 @@ def _value(value: Any, type_: str) -> Any:
 
 
 _A = {
-    "number": "a number", "unsigned": "an unsigned number", "float": "a float", "symbol": "a symbol", "list": "a list",
+    "numeric": "a number, and a rule computes with it", "number": "a number",
+    "unsigned": "an unsigned number", "float": "a float", "symbol": "a symbol", "list": "a list",
 }  # fmt: skip
 _PYTHON: dict[str, Any] = {"number": int, "unsigned": int, "float": float, "symbol": str, "list": tuple, "any": object}
+_PYTHON["numeric"] = (int, float)
 _RANGE_TEXT = {"number": "-2^63 to 2^63-1", "unsigned": "0 to 2^64-1"}
 
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from datalog.ast import Relation
-from datalog.errors import FactProblem
+from datalog.errors import FactProblem, Note
 from livelog.io.columns import BadValue, convert_column, infer_type
 from livelog.io.forms import Form
-from livelog.io.problems import line_problem
+from livelog.io.headers import Layout, could_be_fact, fields, layout_of, looks_like_header, say_guessed
+from livelog.io.problems import line_problem, say
 
 __all__ = ["read_delimited"]
 
@@ -39,55 +40,100 @@ def read_delimited(
 ) -> Rows:  # fmt: skip
     """All tuples of a file, in order, with duplicates. `progress` hears how many bytes are behind us."""
     memo = {} if memo is None else memo
-    types = [column.type for column in relation.columns]
-    rows: Rows = []
-    numbers: list[Sequence[int]] = []
-    later: list[list[str]] = [[] for _ in types]  # `any` columns: the type shows once all of it is there
+    doubtful, rows = False, None
     try:
-        with path.open("rb") as raw, TextIOWrapper(raw, encoding="utf-8-sig", newline="\n") as file:
-            for lines, records in _batches(file, path, relation, form):
-                _check_width(path, relation, form, lines, records)
-                if not types:
-                    rows.extend(() for _ in records)
-                    continue
-                columns: list[Sequence[Any]] = []
-                for index, texts in enumerate(zip(*records, strict=True)):
-                    if types[index] == "any":
-                        later[index].extend(texts)
-                        columns.append(texts)
-                    else:
-                        columns.append(_converted(path, relation, form, index, texts, memo, lines))
-                rows.extend(zip(*columns, strict=True))
-                numbers.append(lines)
-                if progress is not None:
-                    progress(raw.tell())
+        first, second = _first_rows(path, form)
+        layout = layout_of(path, first, relation, form)
+        doubtful = not layout.header and looks_like_header(first, second, relation)
+        if doubtful and form.headers == "named":
+            rows = _without_header(path, first, relation, form, memo, progress)
+        guessed = rows is not None
+        if rows is None:
+            rows = _rows(path, relation, form, layout, memo, progress)
     except UnicodeDecodeError:
         raise _undecodable(path) from None
     except OSError as error:
         raise FactProblem(f"{path}: cannot be read: {error.strerror}") from None
+    except FactProblem as problem:
+        if problem.line == 1 and doubtful:
+            problem.notes = (*problem.notes, Note(f"if it is a header: .input {relation.name}(headers=true)"))
+        raise
+    if guessed:
+        say_guessed(path, first, relation)
+    elif layout.remark:
+        say(layout.remark)
+    return rows
+
+
+def _first_rows(path: Path, form: Form) -> tuple[list[str], list[str]]:
+    """The fields of the first row, and those of the next that is not empty."""
+    with path.open(encoding="utf-8-sig", newline="\n") as file:
+        first = file.readline()
+        second = next((line for line in file if line.strip()), "")
+    return fields(first, form), fields(second, form)
+
+
+def _without_header(
+    path: Path, first: list[str], relation: Relation, form: Form, memo: dict[str, str],
+    progress: Callable[[int], None] | None,
+) -> Rows | None:  # fmt: skip
+    """The tuples after the first row; None if that is a fact, after all, or if they are none either."""
+    try:
+        rows = _rows(path, relation, form, Layout(True, relation.arity), memo, progress)
+    except FactProblem:
+        return None
+    if not could_be_fact(first, relation):
+        return rows
+    # Where types are open, texts are a header only above numbers.
+    some = [rows[0][i] for i, column in enumerate(relation.columns) if column.type == "any"]
+    return rows if any(isinstance(value, (int, float)) for value in some) else None
+
+
+def _rows(
+    path: Path, relation: Relation, form: Form, layout: Layout, memo: dict[str, str],
+    progress: Callable[[int], None] | None,
+) -> Rows:  # fmt: skip
+    types = [column.type for column in relation.columns]
+    positions = range(len(types)) if layout.positions is None else layout.positions
+    rows: Rows = []
+    numbers: list[Sequence[int]] = []
+    later: list[list[str]] = [[] for _ in types]  # `any` columns: the type shows once all of it is there
+    with path.open("rb") as raw, TextIOWrapper(raw, encoding="utf-8-sig", newline="\n") as file:
+        for lines, records in _batches(file, path, relation, form, layout):
+            _check_width(path, relation, form, layout, lines, records)
+            if not types:
+                rows.extend(() for _ in records)
+                continue
+            texts = list(zip(*records, strict=True))
+            columns: list[Sequence[Any]] = []
+            for index, position in enumerate(positions):
+                if types[index] == "any":
+                    later[index].extend(texts[position])
+                    columns.append(texts[position])
+                else:
+                    columns.append(_converted(path, relation, form, index, position, texts[position], memo, lines))
+            rows.extend(zip(*columns, strict=True))
+            numbers.append(lines)
+            if progress is not None:
+                progress(raw.tell())
     if rows and "any" in types:
         where = _Lines(numbers)
         columns = [
-            _converted(path, relation, form, i, later[i], memo, where) if types[i] == "any" else column
+            _converted(path, relation, form, i, positions[i], later[i], memo, where) if types[i] == "any" else column
             for i, column in enumerate(zip(*rows, strict=True))
         ]
         rows = list(zip(*columns, strict=True))
     return rows
 
 
-def _batches(file: TextIO, path: Path, relation: Relation, form: Form) -> Iterator[Batch]:
+def _batches(file: TextIO, path: Path, relation: Relation, form: Form, layout: Layout) -> Iterator[Batch]:
     """The records of a file in batches, without its header and without blank lines that are no tuple."""
-    first = file.readline()
+    pending = file.readline()
     number = 1
-    pending = first
-    if first and form.headers != "no":
-        names = [column.name for column in relation.columns]
-        line = first.rstrip("\r\n")
-        header = next(csv.reader([line], delimiter=form.delimiter), []) if form.quoted else line.split(form.delimiter)
-        if form.headers == "yes" or header == names:
-            pending, number = "", 2
+    if pending and layout.header:
+        pending, number = "", 2
     # An empty line is a tuple only where the empty symbol may stand alone.
-    blank_is_row = [column.type for column in relation.columns] == ["symbol"]
+    blank_is_row = [column.type for column in relation.columns] == ["symbol"] and layout.width == 1
     while True:
         text = pending + file.read(CHUNK)
         pending = ""
@@ -144,8 +190,10 @@ def _quoted(lines: Iterator[str], first: int, path: Path, form: Form, blank_is_r
         number = first + reader.line_num
 
 
-def _check_width(path: Path, relation: Relation, form: Form, lines: Sequence[int], records: list[list[str]]) -> None:
-    """Every record has as many fields as the relation has columns."""
+def _check_width(
+    path: Path, relation: Relation, form: Form, layout: Layout, lines: Sequence[int], records: list[list[str]]
+) -> None:
+    """Every record has as many fields as the relation has columns, or the header."""
     arity = relation.arity
     if not arity:
         # As Souffle has it, the one tuple of a relation without columns is the line `()`.
@@ -155,10 +203,13 @@ def _check_width(path: Path, relation: Relation, form: Form, lines: Sequence[int
         raise line_problem(
             f"{relation.name} has no columns: a line can only be ()", str(path), lines[bad], _line(path, lines[bad])
         )
-    if set(map(len, records)) <= {arity}:
+    if set(map(len, records)) <= {layout.width}:
         return
-    bad = next(i for i, record in enumerate(records) if len(record) != arity)
+    bad = next(i for i, record in enumerate(records) if len(record) != layout.width)
     text = _line(path, lines[bad])
+    if layout.width != arity:
+        message = f"the header has {layout.width} columns, but this line has {len(records[bad])}"
+        raise line_problem(message, str(path), lines[bad], text)
     names = ", ".join(column.name for column in relation.columns)
     found = len(records[bad])
     notes = []
@@ -178,8 +229,8 @@ def _check_width(path: Path, relation: Relation, form: Form, lines: Sequence[int
 
 
 def _converted(
-    path: Path, relation: Relation, form: Form, index: int, texts: Sequence[str], memo: dict[str, str],
-    lines: Sequence[int],
+    path: Path, relation: Relation, form: Form, index: int, position: int, texts: Sequence[str],
+    memo: dict[str, str], lines: Sequence[int],
 ) -> Sequence[Any]:  # fmt: skip
     """One column as values, or the problem with the first of its texts that is no value."""
     column = relation.columns[index]
@@ -193,10 +244,10 @@ def _converted(
         text = _line(path, number)
         start, end = 0, len(text)
         if '"' not in text:
-            fields = text.split(form.delimiter)
-            start = sum(len(field) + len(form.delimiter) for field in fields[:index])
-            end = start + len(fields[index])
-        message = f"column {index + 1} ({column.name}): {bad.message}"
+            parts = text.split(form.delimiter)
+            start = sum(len(part) + len(form.delimiter) for part in parts[:position])
+            end = start + len(parts[position])
+        message = f"column {position + 1} ({column.name}): {bad.message}"
         raise line_problem(message, str(path), number, text, start, end) from None
 
 

@@ -30,6 +30,13 @@ class Form:
     filename: str | None = None
     io: Literal["file", "stdout"] = "file"
 
+    def file_of(self, relation: str) -> str:
+        """The name of the file that a relation is written to."""
+        return self.filename or f"{relation}.csv"
+
+
+PARQUET = ".parquet"
+"""How the name of a file ends that holds columns, not lines of text."""
 
 FACTS = Form()
 CSV = Form(delimiter=",", headers="named", quoted=True)
@@ -70,4 +77,20 @@ def form_of(program: Program, directive: Directive, default: Form = FACTS) -> Fo
         raise directive_problem(f"the delimiter must be {what}, not {delimiter!r}", program, directive)
     headers = default.headers if "headers" not in parameters else "yes" if flag("headers", False) else "no"
     filename = str(parameters["filename"]) if "filename" in parameters else None
+    if filename is not None and "\0" in filename:
+        raise directive_problem("the name of a file cannot hold the character 0", program, directive)
+    if filename is not None and filename.endswith(PARQUET):
+        _check_parquet(program, directive)
     return Form(delimiter, headers, quoted, filename, "stdout" if io == "stdout" else "file")
+
+
+def _check_parquet(program: Program, directive: Directive) -> None:
+    """Refuse what a file of Parquet has not: separators, quotes, and relations without columns."""
+    for name in ("delimiter", "headers", "rfc4180"):
+        if name in directive.parameters:
+            raise directive_problem(f"{name} is for files of text, and this one is Parquet", program, directive)
+    relation = program.relations.get(directive.relation)
+    if relation is not None and not relation.arity:
+        raise directive_problem(
+            f"{directive.relation} has no columns, and a file of Parquet has at least one", program, directive
+        )

@@ -1,4 +1,4 @@
-"""Views out: `<relation>.csv` in a folder, tab separated as Souffle writes them, or text on the terminal.
+"""Views out: `<relation>.csv` in a folder, tab separated as Souffle writes them, Parquet, or text on the terminal.
 
 A file is written beside its target and renamed over it, so that a reader never meets half of one.
 """
@@ -8,16 +8,19 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from datalog.ast import Program
 from datalog.errors import FactProblem, Note
 from livelog.io.forms import FACTS, Form, form_of
 from livelog.io.values import format_value
 
-__all__ = ["output_forms", "print_sizes", "print_view", "write_view"]
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["output_forms", "print_sizes", "print_view", "write_table", "write_view"]
 
 Row = tuple[Any, ...]
 
@@ -31,12 +34,14 @@ def output_forms(program: Program) -> list[tuple[str, Form]]:
 
 
 def field_text(value: Any) -> str:
-    """A value as the field of a file: symbols bare, everything else as a person writes it.
+    """A value as the field of a file: symbols bare, floats without a fraction as Souffle has them, without a dot.
 
-    >>> field_text("a"), field_text(2.5), field_text((1, "a"))
-    ('a', '2.5', '[1, "a"]')
+    >>> field_text("a"), field_text(2.5), field_text(2.0), field_text((1, "a"))
+    ('a', '2.5', '2', '[1, "a"]')
     """
-    return value if isinstance(value, str) else format_value(value)
+    if isinstance(value, str):
+        return value
+    return repr(value).removesuffix(".0") if isinstance(value, float) else format_value(value)
 
 
 def view_lines(relation: str, rows: Iterable[Row], form: Form) -> Iterator[str]:
@@ -69,16 +74,34 @@ def _quoted(field: str, delimiter: str) -> str:
 def write_view(
     folder: Path, relation: str, columns: Sequence[str], rows: Iterable[Row], form: Form = FACTS
 ) -> Path:
-    """Write one view into `folder`, which is made if need be; returns the path of the file."""
-    path = folder / (form.filename or f"{relation}.csv")
+    """Write one view into `folder`, which is made if need be, as lines of text; returns the path of the file."""
+    path = folder / form.file_of(relation)
+    with _replacing(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as file:
+        if form.headers == "yes":
+            file.writelines(view_lines(relation, [tuple(columns)], form))
+        file.writelines(view_lines(relation, rows, form))
+    return path
+
+
+def write_table(folder: Path, relation: str, table: pyarrow.Table, form: Form) -> Path:
+    """Write one view, as columns of Arrow, to a file of Parquet in `folder`; returns the path of the file."""
+    import pyarrow.parquet
+
+    path = folder / form.file_of(relation)
+    with _replacing(path) as temporary:
+        pyarrow.parquet.write_table(table, temporary)
+    return path
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[str]:
+    """A file beside `path` to write to, which takes its place once it is whole."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
         try:
-            with open(handle, "w", encoding="utf-8", newline="\n") as file:
-                if form.headers == "yes":
-                    file.writelines(view_lines(relation, [tuple(columns)], form))
-                file.writelines(view_lines(relation, rows, form))
+            yield temporary
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, path)
         except BaseException:
@@ -87,7 +110,6 @@ def write_view(
             raise
     except OSError as error:
         raise FactProblem(f"{path}: cannot be written: {error.strerror}") from None
-    return path
 
 
 def _umask() -> int:

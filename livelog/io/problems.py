@@ -6,12 +6,28 @@ blame, and not the whole text.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
 
 from datalog.ast import Directive, Program, Source, Span
 from datalog.errors import CheckProblem, FactProblem, Note
 
-__all__ = ["directive_problem", "line_problem"]
+__all__ = ["DataWarning", "directive_problem", "line_problem", "say"]
+
+
+class DataWarning(UserWarning):
+    """Something about the facts that may not be meant: a header that nobody declared, a file that is not there."""
+
+
+def say(message: str) -> None:
+    """Warn whoever called into Livelog; on the command line that is a line on standard error."""
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "livelog":
+        frame = frame.f_back
+        level += 1
+    warnings.warn(DataWarning(message), stacklevel=level)
 
 
 def line_problem(

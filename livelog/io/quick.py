@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from datalog.ast import Relation
+from datalog.errors import FactProblem
 from livelog.io.forms import Form
+from livelog.io.headers import Layout, layout_of
+from livelog.io.problems import say
 from operators.columns import Bulk
 
 __all__ = ["read_quickly"]
@@ -37,8 +40,14 @@ def read_quickly(path: Path, relation: Relation, form: Form) -> Bulk | None:
     if data.startswith(b"\xef\xbb\xbf") or _strange(data, types == ["string"]):
         return None
     first = data.partition(b"\n")[0].decode("utf-8", errors="replace")
-    header = form.headers != "no" and (form.headers == "yes" or first.split(form.delimiter) == names)
-    return _read(data, [str(i) for i in range(len(names))], types, form.delimiter, header)
+    try:
+        layout = layout_of(path, first.split(form.delimiter), relation, form)
+    except FactProblem:
+        return None
+    bulk = _read(data, types, form.delimiter, layout)
+    if bulk is not None and layout.remark:
+        say(layout.remark)
+    return bulk
 
 
 def _strange(data: bytes, blank: bool) -> bool:
@@ -49,19 +58,23 @@ def _strange(data: bytes, blank: bool) -> bool:
     return (b"x" in data and b"0x" in data) or (b"X" in data and b"0X" in data)
 
 
-def _read(data: bytes, names: list[str], types: list[Any], delimiter: str, header: bool) -> Bulk | None:
+def _read(data: bytes, types: list[Any], delimiter: str, layout: Layout) -> Bulk | None:
     import pyarrow  # slow to start
     import pyarrow.compute
     import pyarrow.csv
 
     from livelog.io.arrow import ArrowColumns
 
+    names = [str(i) for i in range(layout.width)]
+    wanted = [str(i) for i in range(len(types)) if layout.positions is None] or [str(i) for i in layout.positions or ()]
     try:
         table = pyarrow.csv.read_csv(
             pyarrow.BufferReader(data),
-            pyarrow.csv.ReadOptions(use_threads=False, column_names=names, skip_rows=int(header)),
+            pyarrow.csv.ReadOptions(use_threads=False, column_names=names, skip_rows=int(layout.header)),
             pyarrow.csv.ParseOptions(delimiter=delimiter, quote_char=False),
-            pyarrow.csv.ConvertOptions(column_types=dict(zip(names, types, strict=True)), null_values=[]),
+            pyarrow.csv.ConvertOptions(
+                column_types=dict(zip(wanted, types, strict=True)), include_columns=wanted, null_values=[]
+            ),
         )
     except pyarrow.ArrowException:
         return None

@@ -4,26 +4,28 @@ One operation per line; an empty line, `commit` or the end of the script ends a 
 
     +link("a", "b", 3)     // insert
     -link("b", "c", 1)     // delete
+    -link("b", _, _)       // delete all that match
     @12.5                  // the clock advances
     commit
 
 A line that starts with `{` is the same as JSON: `{"op": "+", "relation": "link", "row": ["a", "b", 3]}`,
-`{"op": "@", "time": 12.5}`, `{"op": "commit"}`. Both kinds may be mixed. Only the transaction that is being
-read is held in memory, so a script may be an endless stream.
+`{"op": "@", "time": 12.5}`, `{"op": "commit"}`. Its row may also be an object by the names of the columns. Both
+kinds may be mixed. Only the transaction that is being read is held in memory, so a script may be an endless stream.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, NoReturn, Protocol
 
 from datalog.errors import LivelogError
-from livelog.io.problems import line_problem
-from livelog.io.values import INTEGERS, Scanner, TextProblem, format_row
+from livelog.io.problems import line_problem, say
+from livelog.io.values import INTEGERS, Scanner, TextProblem, format_row, format_value
+from livelog.shapes import ANY
 
 __all__ = [
     "Operation", "ScriptTransaction", "Target", "format_operation", "format_transaction", "parse_operation",
@@ -37,6 +39,9 @@ OPS = {
     "commit": "commit",
 }  # fmt: skip
 
+Reject = Callable[[str, int, str, str], None]
+"""Takes a line that was not applied: the script, the number of the line, its text, and why."""
+
 _FIELDS = {"+": {"op", "relation", "row"}, "-": {"op", "relation", "row"}, "@": {"op", "time"}, "commit": {"op"}}
 _PLAIN = re.compile(r"\s*([-+])\s*((?![0-9])[\w?]+)\s*\((.*)\)\s*\.?\s*")
 _decode = json.JSONDecoder(strict=False).decode
@@ -44,29 +49,38 @@ _decode = json.JSONDecoder(strict=False).decode
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One line of a script: `+` inserts and `-` deletes `row` of `relation`, `@` advances the clock to `time`."""
+    """One line of a script: `+` inserts and `-` deletes `row` of `relation`, `@` advances the clock to `time`.
+
+    A row is a tuple, or a dict by the names of the columns. In a deletion, a dict may have those of the key only, and a
+    tuple may have `ANY` in it: then all facts that match are deleted.
+    """
 
     op: Literal["+", "-", "@"]
     relation: str = ""
-    row: tuple[Any, ...] = ()
+    row: tuple[Any, ...] | dict[str, Any] = ()
     time: float = 0.0
 
-    def apply(self, target: Target) -> None:
-        """Do it in a transaction that is open."""
+    def apply(self, target: Target) -> int | None:
+        """Do it in a transaction that is open. Of a deletion with `ANY`, how many facts it meets."""
         if self.op == "+":
             target.insert(self.relation, self.row)
-        elif self.op == "-":
-            target.delete(self.relation, self.row)
-        else:
+        elif self.op == "@":
             target.advance_to(self.time)
+        elif any(value is ANY for value in self.row):
+            return target.delete_matching(self.relation, self.row)
+        else:
+            target.delete(self.relation, self.row)
+        return None
 
 
 class Target(Protocol):
     """What operations are applied to: a `livelog.Transaction`."""
 
-    def insert(self, relation: str, row: tuple[Any, ...], /) -> Any: ...
+    def insert(self, relation: str, row: Any, /) -> Any: ...
 
-    def delete(self, relation: str, row: tuple[Any, ...], /) -> Any: ...
+    def delete(self, relation: str, row: Any, /) -> Any: ...
+
+    def delete_matching(self, relation: str, row: Any, /) -> int: ...
 
     def advance_to(self, time: float, /) -> Any: ...
 
@@ -86,21 +100,42 @@ class ScriptTransaction:
         first, last = self.lines[0], self.lines[-1]
         return f"{self.name}:{first}" if first == last else f"{self.name}:{first}-{last}"
 
-    def apply(self, target: Target) -> None:
-        """All operations in order; what is wrong with one of them is said with its line."""
+    def apply(self, target: Target, reject: Reject | None = None) -> list[tuple[str, int]]:
+        """All operations in order; what is wrong with one of them is said with its line, or to `reject`.
+
+        Tells how many facts the deletions with `_` met: pairs of the line and the number.
+        """
+        met: list[tuple[str, int]] = []
         for index, operation in enumerate(self.operations):
+            text = self.texts[index]
             try:
-                operation.apply(target)
+                count = operation.apply(target)
             except LivelogError as error:
-                text = self.texts[index]
+                if reject is not None:
+                    reject(self.name, self.lines[index], text, error.message)
+                    continue
                 start = len(text) - len(text.lstrip())
                 problem = line_problem(error.message, self.name, self.lines[index], text, start, len(text.rstrip()))
                 problem.notes = error.notes
                 raise problem from None
+            if count is not None:
+                met.append((text.strip(), count))
+        return met
+
+    def reject(self, reject: Reject, reason: str, but: Collection[int]) -> None:
+        """Reject all of it, but for lines that were rejected before: it could not be committed."""
+        for number, text in zip(self.lines, self.texts, strict=True):
+            if number not in but:
+                reject(self.name, number, text, reason)
 
 
-def read_script(lines: Iterable[str], name: str = "<updates>") -> Iterator[ScriptTransaction]:
+def read_script(
+    lines: Iterable[str | None], name: str = "<updates>", most: int | None = None, reject: Reject | None = None
+) -> Iterator[ScriptTransaction]:
     """The transactions of a script, each as soon as its last line is read.
+
+    A transaction ends where the script says so, after `most` operations, and where a line is None. Lines that cannot be
+    understood go to `reject`, or end it.
 
     >>> script = ['+link("a", "b", 3)', "@12.5", "", '{"op": "-", "relation": "link", "row": ["a", "b", 3]}']
     >>> for transaction in read_script(script, "updates.txt"):
@@ -111,21 +146,37 @@ def read_script(lines: Iterable[str], name: str = "<updates>") -> Iterator[Scrip
     operations: list[Operation] = []
     numbers: list[int] = []
     texts: list[str] = []
-    for number, line in enumerate(lines, 1):
-        text = line.rstrip("\r\n")
-        if number == 1:
-            text = text.removeprefix("\ufeff")
-        try:
-            operation = parse_operation(text)
-        except TextProblem as problem:
-            raise line_problem(problem.message, name, number, text, problem.start, problem.end) from None
-        if isinstance(operation, Operation):
-            operations.append(operation)
-            numbers.append(number)
-            texts.append(text)
-        elif operation == "commit" and operations:
-            yield ScriptTransaction(tuple(operations), tuple(numbers), tuple(texts), name)
-            operations, numbers, texts = [], [], []
+    number = 0
+    try:
+        for line in lines:
+            ended = line is None
+            if line is not None:
+                number += 1
+                text = line.rstrip("\r\n")
+                if number == 1:
+                    text = text.removeprefix("\ufeff")
+                try:
+                    operation = parse_operation(text)
+                except TextProblem as problem:
+                    if reject is None:
+                        raise line_problem(problem.message, name, number, text, problem.start, problem.end) from None
+                    reject(name, number, text, problem.message)
+                    continue
+                ended = operation == "commit"
+                if isinstance(operation, Operation):
+                    operations.append(operation)
+                    numbers.append(number)
+                    texts.append(text)
+                    ended = len(operations) == most
+            if ended and operations:
+                transaction = ScriptTransaction(tuple(operations), tuple(numbers), tuple(texts), name)
+                operations, numbers, texts = [], [], []
+                yield transaction
+    except KeyboardInterrupt:
+        if operations:
+            some = "operation was" if len(operations) == 1 else f"{len(operations)} operations were"
+            say(f"{name}: the last {some} not committed")
+        raise
     if operations:
         yield ScriptTransaction(tuple(operations), tuple(numbers), tuple(texts), name)
 
@@ -147,7 +198,7 @@ def parse_operation(line: str) -> Operation | Literal["commit", "comment"]:
     if first in "+-":
         if (plain := _parse_plain(line)) is not None:
             return plain
-        scanner = Scanner(line, start + 1)
+        scanner = Scanner(line, start + 1, blank=ANY if first == "-" else None)
         relation = scanner.name()
         row = scanner.row()
         scanner.finish()
@@ -235,9 +286,11 @@ def _parse_json(line: str, start: int) -> Operation | Literal["commit"]:
         return Operation("@", time=float(time))
     if not isinstance(record["relation"], str):
         bad('"relation" must be a string')
-    if not isinstance(record["row"], list):
-        bad('"row" must be a list')
-    return Operation("+" if op == "+" else "-", record["relation"], value_of(record["row"]))
+    row = record["row"]
+    if not isinstance(row, (list, dict)):
+        bad('"row" must be a list, or an object by the names of the columns')
+    values = {name: value_of(item) for name, item in row.items()} if isinstance(row, dict) else value_of(row)
+    return Operation("+" if op == "+" else "-", record["relation"], values)
 
 
 # --- writing -------------------------------------------------------------------------------------------------
@@ -251,6 +304,11 @@ def format_operation(operation: Operation) -> str:
     """
     if operation.op == "@":
         return f"@{operation.time!r}"
+    if isinstance(operation.row, dict):
+        return json.dumps({"op": operation.op, "relation": operation.relation, "row": operation.row})
+    if any(value is ANY for value in operation.row):
+        values = ", ".join("_" if value is ANY else format_value(value) for value in operation.row)
+        return f"{operation.op}{operation.relation}({values})"
     return operation.op + format_row(operation.relation, operation.row)
 
 

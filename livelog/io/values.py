@@ -12,7 +12,7 @@ from typing import Any
 
 from datalog.arithmetic import NUMBER_RANGE, UNSIGNED_RANGE
 from datalog.ast import DEEPEST
-from datalog.format import format_value
+from datalog.format import brief_value, format_value
 
 __all__ = ["INTEGERS", "NOTHING", "Scanner", "TextProblem", "brief_row", "format_row", "format_value", "parse_value"]
 
@@ -64,7 +64,7 @@ def brief_row(relation: str, row: Iterable[Any], most: int = 200) -> str:
     >>> brief_row("r", (1, "a", (2, 3)), most=9)
     'r(1, "a", ...'
     """
-    text = format_row(relation, row)
+    text = f"{relation}({', '.join([brief_value(value, most) for value in row])})"
     return text if len(text) <= most else f"{text[:most]} ..."
 
 
@@ -82,8 +82,9 @@ class Scanner:
     ('link', ('a', (1, 2.5)), 'end')
     """
 
-    def __init__(self, line: str, start: int = 0) -> None:
+    def __init__(self, line: str, start: int = 0, blank: Any = None) -> None:
         self.line = line
+        self.blank = blank  # what `_` is in a row, if it may be there
         self.kind = ""
         self.text = ""
         self.start = self.end = start
@@ -151,6 +152,10 @@ class Scanner:
         elif kind == "sign" and text == "[":
             self.advance()
             return self._values("]")
+        elif kind == "name" and text == "_" and self.depth == 1 and self.blank is not None:
+            value = self.blank
+        elif kind == "name" and text == "_":
+            raise self.problem("expected a value; `_` stands for any value where facts are deleted or asked for")
         elif kind == "name":
             raise self.problem(f'expected a value, but found the name {text}; a symbol is quoted: "{text}"')
         else:

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 
 from datalog.errors import LivelogError
+from livelog.memory import resident
 from livelog.simulation.job import Job, decode_report, frame, split
-from livelog.simulation.memory import resident
 from livelog.simulation.reports import Done, Failed, PhaseEnd, PhaseName, Report, Stopped, Why
 
 __all__ = ["Apart", "RunFailed"]

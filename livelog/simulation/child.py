@@ -16,9 +16,9 @@ from math import ceil
 from typing import Any, NoReturn
 
 from datalog.errors import LivelogError
+from livelog.memory import resident
 from livelog.simulation.job import Job, decode_job, frame, open_job, workload_of
 from livelog.simulation.measure import Meter
-from livelog.simulation.memory import resident
 from livelog.simulation.reports import Failed, Report, Why
 
 __all__ = ["main"]

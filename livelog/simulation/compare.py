@@ -117,6 +117,7 @@ def compare(
     time_limit: float | None = TIME_LIMIT,
     memory_limit: int | None = MEMORY_LIMIT,
     select: bool = True,
+    functions: str | Path | None = None,
     runtime: livelog.Spark | None = None,
     watch: Watch | None = None,
 ) -> Comparison:
@@ -124,7 +125,8 @@ def compare(
 
     `program` is the path of a `.dl` file or a program from `datalog.parse`. The facts are loaded in `batches`
     transactions, then each step is one. `time_limit` are seconds of processor time for each of the two phases,
-    `memory_limit` bytes of resident memory; None is no limit. `select=False` turns aggregate selection off. Over Spark
+    `memory_limit` bytes of resident memory; None is no limit. `select=False` turns aggregate selection off.
+    `functions` is a Python file with the functions and aggregates of the program. Over Spark
     (`runtime`, which then has the number of partitions) all seconds are those of the clock, and the memory is that of
     all partitions together, if they are on this machine. `watch` is called with every report as it comes.
 
@@ -138,7 +140,8 @@ def compare(
     """
     runs = compare_each(
         program, workload, strategies, partitions=partitions, constants=constants, batches=batches, limit=limit,
-        time_limit=time_limit, memory_limit=memory_limit, select=select, runtime=runtime, watch=watch,
+        time_limit=time_limit, memory_limit=memory_limit, select=select, functions=functions, runtime=runtime,
+        watch=watch,
     )  # fmt: skip
     return Comparison(tuple(run for pair in runs for run in pair))
 

@@ -16,6 +16,7 @@ import datalog
 import livelog
 from datalog.errors import UsageProblem
 from livelog.methods import LIMIT
+from livelog.modules import registered
 from livelog.simulation.reports import Report
 from livelog.simulation.strategies import Strategy
 
@@ -37,7 +38,10 @@ _LENGTH = struct.Struct("!I")
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One strategy, a program as text, a workload, limits. `rows`: tell the changes and the facts, not only numbers."""
+    """One strategy, a program as text, a workload, limits. `rows`: tell the changes and the facts, not only numbers.
+
+    `functions` is the Python file with the functions of the program.
+    """
 
     text: str
     name: str
@@ -53,6 +57,7 @@ class Job(msgspec.Struct, frozen=True):
     memory_limit: int | None
     select: bool
     rows: bool
+    functions: str | None = None
 
 
 def make_job(
@@ -68,16 +73,21 @@ def make_job(
     memory_limit: int | None = MEMORY_LIMIT,
     select: bool = True,
     rows: bool = False,
+    functions: str | Path | None = None,
 ) -> Job:
-    """A job for a program: a path, or a program from `datalog.parse` or `datalog.check`."""
+    """A job for a program: a path, or a program from `datalog.parse` or `datalog.check`.
+
+    `functions` is a Python file that has the functions and aggregates of the program.
+    """
     if isinstance(program, (str, Path)):
         try:
             program = datalog.parse(Path(program).read_text(encoding="utf-8-sig"), str(program))
         except OSError as e:
             raise UsageProblem(f"cannot read the program {str(program)!r}: {e.strerror or e}") from None
-    if program.functions or program.aggregates:
+    if functions is None and (program.functions or program.aggregates):
         named = ", ".join(sorted((*program.functions, *program.aggregates)))
-        raise UsageProblem(f"strategies run in processes of their own, where Python functions cannot follow: {named}")
+        raise UsageProblem("strategies run in processes of their own, where Python functions cannot follow: "
+                           f"{named}; name a file that has them (`functions=`)")  # fmt: skip
     for name, value, least in (("partitions", partitions, 1), ("batches", batches, 1)):
         if value < least:
             raise UsageProblem(f"{name} must be at least {least}, not {value}")
@@ -97,6 +107,7 @@ def make_job(
         memory_limit,
         select,
         rows,
+        None if functions is None else str(functions),
     )
 
 
@@ -106,7 +117,9 @@ def make_job(
 def open_job(job: Job, runtime: livelog.Spark | None = None) -> livelog.Session:
     """A session for a job, in this process or over Spark, without the workload's facts."""
     constants = {name: _value(value) for name, value in job.constants.items()}
-    program = datalog.check(datalog.parse(job.text, job.name), constants=constants)
+    program = datalog.parse(job.text, job.name)
+    functions, aggregates = ({}, {}) if job.functions is None else registered(job.functions, program)
+    program = datalog.check(program, constants=constants, functions=functions, aggregates=aggregates)
     return livelog.open(
         program, partitions=job.partitions, strategy=job.strategy, ship=job.ship, limit=job.limit, select=job.select,
         runtime=runtime,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import statistics
+from contextlib import suppress
 from typing import Any
 
 import networkx as nx
@@ -38,15 +40,55 @@ def positions(graph: nx.Graph) -> dict[Any, Point]:
 
 
 def _by_attribute(graph: nx.Graph) -> dict[Any, Point] | None:
+    """By coordinates, if half of the nodes have some: the others go between their neighbours.
+
+    >>> graph = nx.path_graph(3); nx.set_node_attributes(graph, {0: (0, 0), 2: (4, 2)}, "pos")
+    >>> _by_attribute(graph)
+    {0: (0.0, 0.0), 2: (4.0, 2.0), 1: (2.0, 1.0)}
+    """
     points: dict[Any, Point] = {}
+    on_globe = False
     for node, data in graph.nodes(data=True):
-        point = data.get("pos", (data.get("Longitude"), data.get("Latitude")))
-        try:
+        point = data.get("pos") or (data.get("Longitude"), data.get("Latitude"))
+        with suppress(TypeError, ValueError):
             x, y = (float(value) for value in point)
-        except (TypeError, ValueError):
-            return None
-        points[node] = (x, y)
+            if math.isfinite(x) and math.isfinite(y):
+                points[node] = (x, y)
+                on_globe = on_globe or "Latitude" in data
+    if not points or len(points) < len(graph) / 2:
+        return None
+    if on_globe:  # a degree of longitude is shorter than one of latitude
+        stretch = 1 / max(0.2, math.cos(math.radians(statistics.mean(y for _, y in points.values()))))
+        points = {node: (x, y * stretch) for node, (x, y) in points.items()}
+    return _filled_in(graph, points)
+
+
+def _filled_in(graph: nx.Graph, points: dict[Any, Point]) -> dict[Any, Point]:
+    """Points for the other nodes as well: the mean of those neighbours that have one, outwards from these."""
+    waiting = [node for node in graph if node not in points]
+    sides = graph.to_undirected(as_view=True)
+    while waiting:
+        found: dict[Any, Point] = {}
+        for node in waiting:
+            around = [points[other] for other in sides[node] if other in points]
+            if around:
+                x, y = (statistics.fmean(axis) for axis in zip(*around, strict=True))
+                found[node] = (x, y) if len(around) > 1 else _aside(points, around[0], len(points) + len(found))
+        if not found:  # a part of the network that is nowhere: in a row below the map
+            low, left = min(y for _, y in points.values()), min(x for x, _ in points.values())
+            step = (max(x for x, _ in points.values()) - left or 1.0) / (len(waiting) + 1)
+            found = {node: (left + step * i, low - 2 * step) for i, node in enumerate(waiting, 1)}
+        points |= found
+        waiting = [node for node in waiting if node not in found]
     return points
+
+
+def _aside(points: dict[Any, Point], of: Point, number: int) -> Point:
+    """A point a little beside another one, in a direction of its own."""
+    xs = [x for x, _ in points.values()]
+    away = 0.025 * (max(xs) - min(xs) or 1.0)
+    x, y = _polar(away, number * 0.381966)  # the golden angle: neighbours in number are far apart
+    return of[0] + x, of[1] + y
 
 
 def _by_domains(graph: nx.Graph) -> dict[Any, Point] | None:

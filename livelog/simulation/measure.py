@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from livelog.memory import resident_peak
 from livelog.session import Session
 from livelog.simulation.digest import digests
-from livelog.simulation.memory import resident_peak
 from livelog.simulation.reports import Done, Figures, Opened, PhaseEnd, PhaseName, Report, Stopped, Why
 from livelog.stats import Stats
 
@@ -136,7 +136,7 @@ class Meter:
 
     def figures(self) -> PhaseEnd:
         """The metrics of the phase. O(state)."""
-        stats: Stats = self.session.stats()
+        stats: Stats = self.session._measured()
         partitions = tuple(
             Figures(
                 p.partition,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+import textwrap
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
+from livelog.simulation.aftermath import Aftermath
 from livelog.simulation.layout import positions
+from livelog.simulation.node_names import name_nodes
 from livelog.simulation.plots import FAINT, INK
 
 if TYPE_CHECKING:
@@ -18,78 +20,52 @@ if TYPE_CHECKING:
 
 __all__ = ["Aftermath", "plot_network"]
 
-Row = tuple[Any, ...]
-Facts = Mapping[str, Iterable[Row]]
-
-UP, FAILED, CHANGED, GAINED = "#8c8c8c", "#D55E00", "#CC79A7", "#0072B2"
-
-
-@dataclass(slots=True)
-class Aftermath:
-    """What a stream of changes has done: the facts before and after it, and the net changes of the views.
-
-    >>> aftermath = Aftermath({"link": [(1, 2)]}, {"link": []})
-    >>> aftermath.add({"r": ([], [(1, 2)])}); aftermath.add({"r": ([(1, 3)], [])}); aftermath.add({"r": ([(1, 2)], [])})
-    >>> aftermath.affected(nx.path_graph(4))
-    {1: 1, 3: 1}
-    """
-
-    before: Facts = field(default_factory=dict)
-    after: Facts = field(default_factory=dict)
-    _net: Counter[tuple[str, Row]] = field(default_factory=Counter)
-
-    def add(self, changed: Mapping[str, tuple[Iterable[Row], Iterable[Row]]]) -> None:
-        """Work in the changes of one transaction, per view (inserted, deleted)."""
-        for view, sides in changed.items():
-            for rows, sign in zip(sides, (1, -1), strict=True):
-                for row in rows:
-                    self._net[view, _frozen(row)] += sign
-
-    def affected(self, graph: nx.Graph) -> dict[Any, int]:
-        """Per node, how many view tuples that name it were gained or lost."""
-        names = {str(node): node for node in graph}
-        found: Counter[Any] = Counter()
-        for (_, row), net in self._net.items():
-            if net:
-                found.update({names[str(value)] for value in row if str(value) in names})
-        return {node: found[node] for node in graph if found[node]}
-
-    def links(self, graph: nx.Graph) -> dict[tuple[Any, Any], str]:
-        """Each edge of the graph, and what became of it: "up", "failed", "changed" or "never"."""
-        before, after = _rows_of_edges(graph, self.before), _rows_of_edges(graph, self.after)
-        state = {}
-        for edge in graph.edges:
-            old, new = before.get(_key(graph, *edge), set()), after.get(_key(graph, *edge), set())
-            missing = {row[:2] for row in old} - {row[:2] for row in new}
-            state[edge] = "never" if not old | new else "failed" if missing else "up" if old <= new else "changed"
-        return state
-
-    def marked(self, graph: nx.Graph) -> dict[str, list[Any]]:
-        """The nodes that a relation with one column has lost and gained."""
-        names = {str(node): node for node in graph}
-        old, new = (
-            {str(row[0]) for rows in facts.values() for row in rows if len(row) == 1} & names.keys()
-            for facts in (self.before, self.after)
-        )
-        return {"lost": [names[n] for n in sorted(old - new)], "gained": [names[n] for n in sorted(new - old)]}
+UP, FAILED, RECOVERED, CHANGED, GAINED = "#8c8c8c", "#CC0000", "#E69F00", "#CC79A7", "#0072B2"
 
 
 def plot_network(graph: nx.Graph, aftermath: Aftermath, title: str = "") -> Figure:
-    """The network, its failed links, and its nodes in the colour of how much of the views about them has changed."""
+    """The network, its failed links, and its nodes in the colour of how much of the views about them has changed.
+
+    The page has the shape of the map, and as many nodes have their names as can be read: the most affected first.
+    """
     from matplotlib.figure import Figure
 
     points = positions(graph)
-    figure = Figure(figsize=(11, 9.5), layout="constrained")
+    size = _page(points)
+    figure = Figure(figsize=size, layout="constrained")
     axis = figure.add_subplot()
     axis.set_aspect("equal")
     axis.set_axis_off()
+    axis.margins(0.05)
     _draw_links(axis, points, aftermath.links(graph))
-    _draw_nodes(figure, axis, graph, points, aftermath)
+    affected = _draw_nodes(figure, axis, graph, points, aftermath)
+    order = sorted(graph, key=lambda node: (-affected.get(node, 0), -graph.degree(node)))
+    rings = 1.9 if any(aftermath.marked(graph).values()) else 1.2
+    name_nodes(axis, size, points, order, above=rings * math.sqrt(_area(graph) / math.pi) + 1)
     if title:
-        axis.set_title(title, fontsize=15, color=INK, pad=14)
+        figure.suptitle(title, fontsize=15, color=INK)
+    if aftermath.counts:
+        counts = sorted(aftermath.counts.items())
+        shown = [f"{view} +{gained} -{lost}" for view, (gained, lost) in counts if gained + lost]
+        text = "views: " + (", ".join(shown) or "no change")
+        axis.set_title(textwrap.fill(text, int(size[0] * 9)), fontsize=11.5, color=INK, pad=8)
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=12.5, frameon=False)
     return figure
+
+
+def _page(points: Mapping[Any, tuple[float, float]]) -> tuple[float, float]:
+    """The size in inches of a page that the map fills, with room for title, bar and legend."""
+    xs, ys = zip(*points.values(), strict=True) if points else ((0.0,), (0.0,))
+    wide, high = max(xs) - min(xs), max(ys) - min(ys)
+    ratio = min(3.0, max(0.4, wide / high)) if wide and high else 1.2
+    height = min(13.0, 9.5 / ratio) if ratio > 1 else 9.5
+    return max(6.5, height * ratio) + 1.5, max(4.0, height) + 1.6
+
+
+def _area(graph: nx.Graph) -> float:
+    """The area of a node, in square points."""
+    return max(18.0, min(130.0, 14_000 / max(1, len(graph))))
 
 
 def _draw_links(axis: Axes, points: Mapping[Any, Any], links: Mapping[Any, str]) -> None:
@@ -99,6 +75,7 @@ def _draw_links(axis: Axes, points: Mapping[Any, Any], links: Mapping[Any, str])
         "never": (FAINT, 0.8, "solid", ""),
         "up": (UP, 1.1, "solid", "link"),
         "changed": (CHANGED, 2.2, "solid", "link with another cost"),
+        "recovered": (RECOVERED, 2.2, (0, (1.2, 1.2)), "link that failed and recovered"),
         "failed": (FAILED, 2.6, (0, (3, 1.6)), "failed link"),
     }
     for order, (state, (colour, width, style, label)) in enumerate(looks.items(), 1):
@@ -112,10 +89,11 @@ def _draw_links(axis: Axes, points: Mapping[Any, Any], links: Mapping[Any, str])
 
 def _draw_nodes(
     figure: Figure, axis: Axes, graph: nx.Graph, points: Mapping[Any, Any], aftermath: Aftermath
-) -> None:
+) -> dict[Any, int]:
+    """Draw them; returns how many view tuples about each have changed."""
     from matplotlib.ticker import MaxNLocator
 
-    area = max(18.0, min(130.0, 14_000 / max(1, len(graph))))
+    area = _area(graph)
     affected = aftermath.affected(graph)
     untouched = [node for node in graph if node not in affected]
 
@@ -128,37 +106,15 @@ def _draw_nodes(
     if affected:
         nodes = sorted(affected, key=lambda node: affected[node])  # the most affected on top
         drawn = scatter(
-            nodes, s=area * 1.35, c=[affected[n] for n in nodes], cmap="viridis_r", edgecolors=INK, linewidths=1.0,
+            nodes, s=area * 1.35, c=[affected[n] for n in nodes], cmap="YlGnBu", edgecolors=INK, linewidths=1.0,
             zorder=7, label="node whose views changed", vmin=0,
         )  # fmt: skip
         bar = figure.colorbar(drawn, ax=axis, shrink=0.7, pad=0.02, ticks=MaxNLocator(6, integer=True))
         bar.set_label("view tuples about the node, gained or lost", fontsize=13, color=INK)
         bar.ax.tick_params(labelsize=12)
-    for what, colour in (("lost", FAILED), ("gained", GAINED)):
+    for what, colour in (("lost", FAILED), ("gained", GAINED), ("for a while", RECOVERED)):
         nodes = aftermath.marked(graph)[what]
         if nodes:
             scatter(nodes, s=area * 3.4, facecolors="none", edgecolors=colour, linewidths=2.4, zorder=8,
-                    label=f"fact about the node {what} ({len(nodes)})")  # fmt: skip
-
-
-def _key(graph: nx.Graph, a: Any, b: Any) -> tuple[str, str]:
-    """An edge under the same name in both directions, where direction means nothing."""
-    pair = (str(a), str(b))
-    return pair if graph.is_directed() or pair[0] <= pair[1] else (pair[1], pair[0])
-
-
-def _rows_of_edges(graph: nx.Graph, facts: Facts) -> dict[tuple[str, str], set[Row]]:
-    """The facts that tell of an edge: those whose first two values are its ends."""
-    names = {str(node): node for node in graph}
-    found: dict[tuple[str, str], set[Row]] = {}
-    for rows in facts.values():
-        for row in rows:
-            if len(row) >= 2 and str(row[0]) in names and str(row[1]) in names:
-                a, b = names[str(row[0])], names[str(row[1])]
-                if graph.has_edge(a, b):
-                    found.setdefault(_key(graph, a, b), set()).add(_frozen(row))
-    return found
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
+                    label=f"fact about the node {'lost ' if ' ' in what else ''}{what} ({len(nodes)})")  # fmt: skip
+    return affected

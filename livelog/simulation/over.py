@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from datalog.errors import LivelogError
+from livelog.memory import resident
 from livelog.simulation.apart import Apart, RunFailed
 from livelog.simulation.job import Job, open_job, workload_of
 from livelog.simulation.measure import Meter
-from livelog.simulation.memory import resident
 from livelog.simulation.reports import Report, Why
 from livelog.simulation.strategies import Strategy
 
