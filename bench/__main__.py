@@ -21,7 +21,7 @@ from bench.harness import RESULTS, finish
 FIGURES = ("figure_07", "figure_09", "figure_11", "figure_13", "figure_14")
 NAMES = (
     "reach", "affected", "min_cost", "memory", "hot_spots", "aggregates",
-    "pagerank", "kmeans", "indexes", "transactions", "nested",
+    "pagerank", "kmeans", "indexes", "transactions", "store", "exchange", "planning", "nested",
     *FIGURES, "peers", "spark",
 )
 

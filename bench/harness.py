@@ -134,18 +134,19 @@ def show(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def finish(run: Callable[[], Result], folder: Path = RESULTS) -> int:
-    """Run a benchmark, print and keep what it found; the exit code: 1 if a bar was missed."""
+def finish(run: Callable[[], Result], folder: Path | None = RESULTS) -> int:
+    """Run a benchmark, print what it found and keep it, unless there is no folder; exit code 1 if a bar was missed."""
     result = run()
     print()
     print(table(result.rows))
     for bar in result.bars:
         print(bar)
-    folder.mkdir(parents=True, exist_ok=True)
-    payload = asdict(result)
-    payload["bars"] = [asdict(bar) | {"met": bar.met} for bar in result.bars]
-    text = json.dumps(rounded(payload), indent=2)
-    (folder / f"{result.name}.json").write_text(text + "\n", encoding="utf-8")
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        payload = asdict(result)
+        payload["bars"] = [asdict(bar) | {"met": bar.met} for bar in result.bars]
+        text = json.dumps(rounded(payload), indent=2)
+        (folder / f"{result.name}.json").write_text(text + "\n", encoding="utf-8")
     return 0 if result.met else 1
 
 

@@ -29,7 +29,7 @@ import argparse
 import statistics
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from operator import itemgetter
@@ -44,6 +44,7 @@ from bench.nested_naive import Row
 from bench.nested_queries import QUERIES, Engine, Naive, Operation, Query, Run, Triggers, program
 from bench.nested_sorted import SORTED
 from bench.nested_triggers import Nq2Hoisted
+from datalog.ast import replace
 
 QUESTION = "Does an update of a nested aggregate cost the same in a large book, and what would triggers cost?"
 SEED = 1

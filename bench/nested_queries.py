@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ import livelog
 from bench import nested_triggers as triggers
 from bench import nested_triggers_tpch as tpch
 from bench.nested_naive import NAIVE, Row
+from datalog.ast import replace
 from planner.draft import reads
 
 __all__ = ["QUERIES", "Engine", "Naive", "Operation", "Query", "Run", "Triggers", "program"]

@@ -17,7 +17,7 @@ from bench.harness import RESULTS, show
 PAGE = Path(__file__).parent / "README.md"
 ORDER = (
     "reach", "affected", "min_cost", "memory", "hot_spots", "aggregates",
-    "pagerank", "kmeans", "transactions", "nested", "spark",
+    "pagerank", "kmeans", "transactions", "store", "exchange", "planning", "nested", "spark",
 )
 INDEXES = Path(__file__).parent.parent / "docs" / "indexes.md"
 BEGIN, END = "<!-- measured: begin (python -m bench.report) -->", "<!-- measured: end -->"
