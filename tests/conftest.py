@@ -48,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--histories", type=int, default=320, help="how many random program-histories to run")
     group.addoption("--spark-histories", type=int, default=24, help="how many of them over Spark")
     group.addoption("--seed", type=int, default=None, help="run exactly the program-history of this seed")
+    group.addoption("--faults", default=None, help="interrupt transactions at so many lines in each way, or at `all`")
     group.addoption(
         "--runtime", choices=("some", "local", "all"), default="some",
         help="what runs over Spark: a part of the tests (the default), nothing, or all that can",

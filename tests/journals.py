@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from livelog.runtime.spark.checkpoint import Part
-from livelog.runtime.spark.journal import Description, Journal
-from livelog.runtime.spark.layout import write_atomically
+from livelog.store.journal import Description, Journal
+from livelog.store.layout import write_atomically
+from livelog.store.parts import Part
 
 __all__ = ["DESCRIPTION", "Book", "facts_of", "settled", "snapshot"]
 
@@ -33,6 +33,7 @@ class Book:
         self.queries: dict[str, int] = {}
         self.follows: list[str] = []
         self.checkpoints: list[int] = []
+        self.ending: bool | None = None  # the outcome that was logged last, or was being logged
         self.begun: Row | None = None  # the fact of a transaction that may or may not have been logged
 
     @property
@@ -57,9 +58,11 @@ class Book:
     def end(self, committed: bool) -> None:
         """Log an outcome."""
         number, row, _ = self.model[-1]
+        self.ending = committed
         self.journal.end(number, committed)
         self.model[-1] = (number, row, committed)
         if committed:
+            self.journal.publish(number)
             name = "q" if (len(self.model) - 1) % 3 == 0 else "feed"
             self.queries[name] = len(self.model) - 1
             if name not in self.follows:
@@ -76,7 +79,7 @@ class Book:
         """A transaction whose outcome is only found after the journal was opened again."""
         number = self.begin()
         self.reopen()
-        undecided = self.journal.undecided()
+        undecided = self.journal.waiting
         assert undecided is not None and undecided.number == number
         self.end(committed)
 
@@ -113,7 +116,7 @@ def facts_of(journal: Journal, undecided: bool = True) -> set[Row]:
         for part in newest.parts:
             path = journal.layout.part(newest.number, part.relation, part.partition)
             facts |= {tuple(row) for row in json.loads(path.read_bytes())}
-    last = journal.undecided()
+    last = journal.waiting
     for entry in journal.entries(newest.number if newest else 0):
         if undecided or entry != last:
             facts |= {row for _, _, row in entry.operations}

@@ -15,9 +15,9 @@ import pytest
 
 import datalog
 import livelog
-from livelog.runtime.spark.changefile import read_changes
 from livelog.runtime.spark.crew import Crew
 from livelog.runtime.spark.staff import _open
+from livelog.store.changefile import read_changes
 from tests.harness import accumulate, apply, difference
 from tests.oracle import Base, Operation, Row, evaluate
 
@@ -149,11 +149,13 @@ def random_operations(rng: Any, nodes: int = 12) -> list[Operation]:
 
 def open_checked(
     spark: Any, directory: Path | None = None, *, partitions: int = 3, touch: Any = harmless, facts: Any = None,
-    every: int = 10_000, **options: Any,
+    every: int = 10_000, tls: livelog.TLS | None = None, **options: Any,
 ) -> Checked:
     """A session of `PROGRAM`."""
     facts = FACTS if facts is None else facts
-    runtime = livelog.Spark(spark, partitions=partitions, checkpoint=directory, checkpoint_every=every, patience=60)
+    runtime = livelog.Spark(
+        spark, partitions=partitions, checkpoint=directory, checkpoint_every=every, patience=60, tls=tls
+    )
     program = datalog.parse(PROGRAM, "kills.dl")
     session = livelog.open(program, facts=facts, runtime=runtime, functions={"touch": touch}, **options)
     try:

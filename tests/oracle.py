@@ -4,6 +4,9 @@ It shares no code with the engine: it reads only the nodes of `datalog.ast`, fin
 functions and aggregates, and evaluates every rule over whole relations again and again until nothing is new.
 Simple and slow on purpose.
 
+A program fails if, for some binding, an expression fails although all that does not need its value holds: a literal
+that fails is put aside, and the failure counts if the binding passes the others (`_Evaluator.around`).
+
 `Base` is the model of the base relations under operations; `evaluate` computes every view from what is left:
 
 >>> import datalog
@@ -86,23 +89,29 @@ def through_index(program: ast.Program, group: frozenset[str]) -> bool:
 
 @dataclass
 class _Step:
-    """A literal of an ordered body. `bound`: the positions of an atom that are known when its turn comes."""
+    """A literal of an ordered body. `bound`: the positions of an atom that are known when its turn comes.
+
+    `risky`: it computes something, or needs what is computed.
+    """
 
     literal: ast.Literal
     bound: tuple[int, ...] = ()
     scope: frozenset[str] = frozenset()
+    risky: bool = False
 
 
 @dataclass
 class _Evaluator:
     program: ast.Program
     limit: int = 2_000_000
+    hasty: bool = False
     rows: dict[str, dict[Row, int]] = field(default_factory=dict)
     work: int = 0
 
     def __post_init__(self) -> None:
         self.indexes: dict[str, dict[tuple[int, ...], dict[Row, list[Row]]]] = {}
-        self.orders: dict[tuple[int, frozenset[str]], tuple[Any, list[_Step]]] = {}
+        self.rests: dict[tuple[int, int, bool], tuple[Any, tuple[ast.Literal, ...]]] = {}
+        self.orders: dict[tuple[int, frozenset[str], bool], tuple[Any, list[_Step]]] = {}
 
     # -- relations
 
@@ -140,8 +149,13 @@ class _Evaluator:
         arguments = [self.value(a, env, scope) for a in expression.arguments]
         if any(a is None for a in arguments):
             return None
-        function = self.program.functions.get(expression.function) or FUNCTIONS[expression.function]
-        result = function(*arguments)
+        own = self.program.functions.get(expression.function)
+        try:
+            result = (own or FUNCTIONS[expression.function])(*arguments)
+        except OracleError:
+            raise
+        except Exception as error:  # a function of the user's, or values that it cannot take
+            raise OracleError(str(error)) from error
         return in_range(result, expression.type) if expression.function in ARITHMETIC else result
 
     def aggregate(self, node: ast.Aggregate, env: Environment, scope: frozenset[str]) -> Any:
@@ -149,8 +163,9 @@ class _Evaluator:
         outer = {name: env[name] for name in inner & scope}
         values = []
         for binding, copies in self.solve(node.body, outer):
-            target = None if node.target is None else self.value(node.target, binding, frozenset(binding))
-            if target is not None or node.target is None:
+            counts = node.target is None or node.function == "count"
+            target = None if counts else self.value(node.target, binding, frozenset(binding))
+            if target is not None or counts:
                 values.append((target, copies))
         return self.apply_aggregate(node, values)
 
@@ -163,26 +178,38 @@ class _Evaluator:
 
     # -- bodies
 
-    def order(self, body: tuple[ast.Literal, ...], given: frozenset[str]) -> list[_Step]:
-        """The literals in an order in which each finds its variables bound: filters as early as possible."""
-        cached = self.orders.get((id(body), given))
+    def order(
+        self, body: tuple[ast.Literal, ...], given: frozenset[str], scope: frozenset[str] | None = None
+    ) -> list[_Step]:
+        """The literals in an order in which each finds its variables bound: filters as early as possible.
+
+        With a `scope` they are what is left of a body after a failure: those that need what failed are left out.
+        """
+        cached = self.orders.get((id(body), given, scope is None))
         if cached is not None:
             return cached[1]
-        scope = given | frozenset(_outer_names(body))
+        rest = scope is not None
+        scope = given | frozenset(_outer_names(body)) if scope is None else scope
         bound, left, steps = set(given), list(body), []
+        computed: set[str] = set()
         while left:
             ready = [(self.rank(literal, bound, scope), i) for i, literal in enumerate(left)]
             rank, position = min(ready)
             if rank == math.inf:
+                if rest:
+                    break
                 raise OracleError(f"no safe order: {left}")
             literal = left.pop(position)
             known = ()
             if isinstance(literal, ast.Atom):
                 known = tuple(i for i, a in enumerate(literal.arguments) if _needs(a, scope) <= bound)
-            steps.append(_Step(literal, known, scope))
+            names = set(_outer_names((literal,)))
+            risky = _computes(literal) or not computed.isdisjoint(ast.variables(literal))
+            steps.append(_Step(literal, known, scope, risky))
             if not isinstance(literal, ast.Negation):
-                bound |= set(_outer_names((literal,)))
-        self.orders[id(body), given] = (body, steps)  # the body is kept, so that its id stays its own
+                computed |= names - bound if risky else set()
+                bound |= names
+        self.orders[id(body), given, not rest] = (body, steps)  # the body is kept, so that its id stays its own
         return steps
 
     def rank(self, literal: ast.Literal, bound: set[str], scope: frozenset[str]) -> float:
@@ -206,24 +233,66 @@ class _Evaluator:
         """Every binding of all the variables of a body, with the number of its copies (bags)."""
         return self.follow(self.order(body, frozenset(given)), 0, given, 1)
 
-    def follow(self, steps: list[_Step], at: int, env: Environment, copies: int) -> Iterator[tuple[Environment, int]]:
+    def follow(
+        self,
+        steps: list[_Step],
+        at: int,
+        env: Environment,
+        copies: int,
+        failure: OracleError | None = None,
+        lost: bool = False,
+    ) -> Iterator[tuple[Environment, int]]:
+        """The bindings from a step on. Of one that is `lost` already, only what fails is of interest."""
         self.work += 1
         if self.work > self.limit:
             raise OracleLimit("too much work")
         if at == len(steps):
-            yield env, copies
+            if failure is not None:
+                raise failure
+            if not lost:
+                yield env, copies
             return
         step = steps[at]
+        try:
+            met = list(self.meet(step, env))
+        except OracleLimit:
+            raise
+        except OracleError as error:
+            yield from self.around(steps, at, env, failure or error)
+            return
+        for extended, n, missed in met:
+            if missed is None or failure is not None:
+                yield from self.follow(steps, at + 1, extended, copies * n, failure, lost)
+            else:
+                yield from self.around(steps, at, extended, missed)
+        if self.hasty and not met and step.risky:
+            yield from self.around(steps, at, env, failure)
+
+    def meet(self, step: _Step, env: Environment) -> Iterator[tuple[Environment, int, OracleError | None]]:
+        """The bindings with which a literal holds, with copies, and what failed in an atom that holds otherwise."""
         literal = step.literal
         if isinstance(literal, ast.Comparison):
-            for extended in self.compare(literal, env, step.scope):
-                yield from self.follow(steps, at + 1, extended, copies)
+            yield from ((extended, 1, None) for extended in self.compare(literal, env, step.scope))
         elif isinstance(literal, ast.Negation):
             if not self.exists(literal.atom, env, step.scope):
-                yield from self.follow(steps, at + 1, env, copies)
+                yield env, 1, None
         else:
-            for extended, n in self.match(literal, step.bound, env, step.scope):
-                yield from self.follow(steps, at + 1, extended, copies * n)
+            yield from self.match(literal, step.bound, env, step.scope)
+
+    def around(
+        self, steps: list[_Step], at: int, env: Environment, failure: OracleError | None
+    ) -> Iterator[tuple[Environment, int]]:
+        """A literal has failed: that counts if what does not need it holds, as far as it does not fail itself.
+
+        With `hasty`, what may fail itself does not protect: of two such things either may come first. Without a failure
+        the literal does not hold, but could have come after those that are left.
+        """
+        key = (id(steps), at, failure is None)
+        rest = self.rests.get(key)
+        if rest is None:
+            left = [x.literal for x in steps[at + 1 :] if failure is None or not self.hasty or not x.risky]
+            rest = self.rests[key] = (steps, tuple(left))
+        yield from self.follow(self.order(rest[1], frozenset(env), steps[at].scope), 0, env, 1, failure, True)
 
     def compare(self, node: ast.Comparison, env: Environment, scope: frozenset[str]) -> Iterator[Environment]:
         for side, other in ((node.left, node.right), (node.right, node.left)):
@@ -233,7 +302,11 @@ class _Evaluator:
                     yield {**env, side.name: value}
                 return
         left, right = self.value(node.left, env, scope), self.value(node.right, env, scope)
-        if left is not None and right is not None and COMPARE[node.op](left, right):
+        try:
+            holds = left is not None and right is not None and COMPARE[node.op](left, right)
+        except TypeError as error:
+            raise OracleError(str(error)) from error
+        if holds:
             yield env
 
     def exists(self, atom: ast.Atom, env: Environment, scope: frozenset[str]) -> bool:
@@ -243,20 +316,37 @@ class _Evaluator:
 
     def match(
         self, atom: ast.Atom, known: tuple[int, ...], env: Environment, scope: frozenset[str]
-    ) -> Iterator[tuple[Environment, int]]:
-        values = tuple(self.value(atom.arguments[i], env, scope) for i in known)
+    ) -> Iterator[tuple[Environment, int, OracleError | None]]:
+        """The rows of an atom. An argument that fails is as good as any: what else the atom says still counts."""
+        failure: OracleError | None = None
+        values: dict[int, Any] = {}
+        for i in known:
+            try:
+                values[i] = self.value(atom.arguments[i], env, scope)
+            except OracleLimit:
+                raise
+            except OracleError as error:
+                failure = error
         rows = self.rows[atom.relation]
-        for row in self.matching(atom.relation, known, values):
+        for row in self.matching(atom.relation, tuple(values), tuple(values.values())):
             extended, later, same = dict(env), [], True
-            for argument, value in zip(atom.arguments, row, strict=True):
+            for i, (argument, value) in enumerate(zip(atom.arguments, row, strict=True)):
                 if isinstance(argument, ast.Variable):
                     if extended.setdefault(argument.name, value) != value:
                         same = False
                         break
-                else:
+                elif i not in known:
                     later.append((argument, value))
-            if same and all(self.value(argument, extended, scope) == value for argument, value in later):
-                yield extended, rows[row]
+            missed = failure
+            for argument, value in later if same else ():
+                try:
+                    same = same and self.value(argument, extended, scope) == value
+                except OracleLimit:
+                    raise
+                except OracleError as error:
+                    missed = error
+            if same:
+                yield extended, rows[row], missed
 
     # -- rules
 
@@ -278,12 +368,17 @@ class _Evaluator:
             rest, row = iter(group), []
             for a in rule.head.arguments:
                 if isinstance(a, ast.HeadAggregate):
-                    values = [(None if a.target is None else self.value(a.target, env), n) for env, n in bindings]
+                    counts = a.target is None or a.function == "count"  # `count<x>` counts, whatever x is
+                    values = [(None if counts else self.value(a.target, env), n) for env, n in bindings]
                     row.append(self.apply_aggregate(a, values))
                 else:
                     row.append(next(rest))
             result.add(stored(relation, row))
         return result
+
+
+def _computes(literal: ast.Literal) -> bool:
+    return any(isinstance(e, (ast.Call, ast.Aggregate)) for e in ast.expressions(literal))
 
 
 def _needs(argument: Any, scope: frozenset[str]) -> set[str]:
@@ -322,14 +417,20 @@ def _outer_names(body: Iterable[ast.Literal]) -> Iterator[str]:
 
 
 def evaluate(
-    program: ast.Program, facts: Mapping[str, Iterable[Row]] | None = None, limit: int = 2_000_000
+    program: ast.Program,
+    facts: Mapping[str, Iterable[Row]] | None = None,
+    limit: int = 2_000_000,
+    hasty: bool = False,
 ) -> dict[str, set[Row]]:
     """Every relation of a checked program, as sets of rows.
+
+    Where two things in a body may fail, neither of which needs the other, an engine may begin with either. It must fail
+    if this does, and must not if this does not even if it is `hasty`.
 
     `facts` are the rows of base relations; a `Counter` gives the copies in a bag. A base relation that is not
     named starts with its facts from the program text. Facts of views always come from the text.
     """
-    evaluator = _Evaluator(program, limit)
+    evaluator = _Evaluator(program, limit, hasty)
     contents = {**Base(program).facts(), **(facts or {})}
     for name, relation in program.relations.items():
         rows = contents.get(name, ())

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from livelog.runtime.spark import changefile
-from livelog.runtime.spark.changefile import ChangeFiles, last_recorded, read_changes
 from livelog.runtime.spark.inbound import Inbound, decode_rows, read_batch
-from livelog.runtime.spark.layout import Layout
-from livelog.runtime.spark.records import Damaged
+from livelog.store import changefile
+from livelog.store.changefile import ChangeFiles, last_recorded, read_changes
+from livelog.store.layout import Layout
+from livelog.store.records import Damaged
 
 encode = msgspec.msgpack.encode
 
@@ -60,6 +60,7 @@ def test_what_is_recorded_is_read_again(layout: Layout, monkeypatch: pytest.Monk
     transactions = history(1, range(8, 300))
     for n, sides in transactions:
         files.record(n, {"v#1": sides, "other": ([(0,)], [])})
+        files.flush()
     path = layout.changes("v#1", 1)
     expected = [(7, "+", row) for row in whole] + flat(transactions)
     assert list(read_changes(path, -1, 10_000)) == expected
@@ -81,6 +82,7 @@ def test_recovery_records_nothing_twice_and_loses_nothing(layout: Layout, monkey
         last = files.follow("v", 3, whole)
         for n, sides in transactions:
             files.record(n, {"v": sides})
+            files.flush()
         files.sync()
         files.close()
         return last
@@ -103,11 +105,14 @@ def test_transactions_that_do_not_count_are_cut(layout: Layout) -> None:
     files = ChangeFiles(layout, 0)
     files.follow("v", 1, None)
     files.record(2, {"v": ([(2,)], [])})
+    files.flush()
     files.record(3, {"v": ([(3,)], [])})
+    files.flush()
     files.close()
     files = ChangeFiles(layout, 0)
     assert files.follow("v", 1, None, before=3) == 2
     files.record(3, {"v": ([(33,)], [])})
+    files.flush()
     assert list(read_changes(layout.changes("v", 0), -1, 9)) == [(2, "+", (2,)), (3, "+", (33,))]
     files.close()
 
@@ -119,6 +124,7 @@ def test_a_quiet_partition_says_so_now_and_then(layout: Layout) -> None:
     path = layout.changes("v", 0)
     for n in range(1, 1000):
         files.record(n, {})
+        files.flush()
         last = last_recorded(path)
         assert last is not None
         assert n - last <= changefile.IDLE
@@ -133,6 +139,7 @@ def test_a_damaged_middle_is_no_end(layout: Layout) -> None:
     files.follow("v", 0, None)
     for n in range(1, 20):
         files.record(n, {"v": ([("a" * 50, n)], [])})
+        files.flush()
     files.close()
     path = layout.changes("v", 0)
     data = bytearray(path.read_bytes())
@@ -151,6 +158,7 @@ def test_a_reader_beside_a_writer_never_sees_half_a_transaction(layout: Layout) 
     assert list(read_changes(layout.changes("other", 0), -1, 5)) == []  # a file that is not there has nothing
     for n in range(1, 50):
         files.record(n, {"v": ([(n, i) for i in range(n)], [])})
+        files.flush()
         assert [c[2] for c in read_changes(path, n - 1, n)] == [(n, i) for i in range(n)]
     files.close()
 

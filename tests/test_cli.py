@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from datalog.errors import LivelogError
+from livelog import open as open_session
 from livelog.cli import main
 from livelog.version import __version__
 from operators.facts import Facts, PlainFacts
@@ -127,7 +129,7 @@ def test_limitsize(place: Path, call: Call) -> None:
     assert call("run", "p.dl", "-F", "data")[0] == 0
     (place / "u").write_text('+link("c", "d")\n')
     code, _, err = call("run", "p.dl", "-F", "data", "--updates", "u")
-    assert code == 1 and "reachable has 6 tuples, more than its .limitsize of 3" in err
+    assert code == 1 and "reachable has 4 tuples already, more than its .limitsize of 3" in err
     assert "0 transactions applied; transaction 1 (u:1) was not" in err
 
 
@@ -276,7 +278,7 @@ def test_fact_errors(place: Path, call: Call) -> None:
     assert code == 1 and err.startswith("data/link.facts:2: error: link has 2 columns (src, dst), but this line has 1")
     (place / "data" / "link.facts").unlink()
     code, _, err = call("run", "reach.dl", "-F", "data")
-    assert code == 1 and err.startswith("reach.dl:2:8: error: no file of facts for link")
+    assert code == 0 and "reach.dl:2:8: link is empty: " in err and "there is no data/link.facts, .csv or" in err
 
 
 @pytest.mark.parametrize(
@@ -284,7 +286,7 @@ def test_fact_errors(place: Path, call: Call) -> None:
     [
         ([], "the following arguments are required: COMMAND"),
         (["rnu", "reach.dl"], "invalid choice: 'rnu'"),
-        (["run"], "the following arguments are required: PROGRAM.dl"),
+        (["run"], "a program is needed"),
         (["run", "nope.dl"], "cannot read the program 'nope.dl': No such file"),
         (["run", "data"], "cannot read the program 'data': Is a directory"),
         (["run", "reach.dl", "-F", "nope"], "the facts folder 'nope' does not exist"),
@@ -294,7 +296,7 @@ def test_fact_errors(place: Path, call: Call) -> None:
         (["run", "reach.dl", "--strategy", "magic"], "invalid choice: 'magic'"),
         (["run", "reach.dl", "--set", "k"], "expected NAME=VALUE"),
         (["run", "reach.dl", "--format", "xml"], "invalid choice: 'xml'"),
-        (["check"], "the following arguments are required: PROGRAM.dl"),
+        (["check"], "a program is needed"),
     ],
 )
 def test_usage_errors(call: Call, args: list[str], message: str) -> None:
@@ -302,10 +304,110 @@ def test_usage_errors(call: Call, args: list[str], message: str) -> None:
     assert (code, out) == (2, "") and message in err and "Traceback" not in err
 
 
+def test_help(call: Call) -> None:
+    code, out, _ = call("help")
+    assert code == 0 and out.startswith("usage: livelog [-h]") and "examples:" in out
+    code, out, _ = call("help", "run")
+    assert code == 0 and out.startswith("usage: livelog run") and "--updates" in out
+    code, _, err = call("help", "rnu")
+    assert code == 2 and "invalid choice: 'rnu'" in err
+
+
+def test_a_wrong_flag_shows_the_usage_of_its_command(call: Call) -> None:
+    code, out, err = call("run", "reach.dl", "--formt", "csv")
+    assert (code, out) == (2, "") and err.startswith("usage: livelog run ")
+    assert "livelog run: error: unrecognized arguments: --formt csv\n--formt: did you mean --format?" in err
+
+
+def test_a_program_from_text_and_from_standard_input(call: Call) -> None:
+    text = "big(x) :- n(x), x > 2. n(1). n(3)."
+    want = call("run", "-e", text, "--format", "csv")
+    assert want == (0, "big,3\n", "")
+    done = subprocess.run([sys.executable, "-m", "livelog", "run", "-", "--format", "csv"], input=text, env=ENV,
+                          capture_output=True, text=True, timeout=120)  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "big,3\n")
+    assert call("check", "-e", text)[1] == "<text>: no errors\n"
+    code, _, err = call("check", "-e", "r(x) :- s(y).")
+    assert code == 1 and err.startswith("<text>:1:3: error:")
+    for arguments, message in (
+        (["run", "reach.dl", "-e", text], "-e is the program: there cannot be a file, too"),
+        (["run", "-", "--updates", "-"], "the program and the updates cannot both come from standard input"),
+        (["repl", "-"], "standard input is for what you type"),
+    ):
+        code, _, err = call(*arguments)
+        assert code == 2 and message in err
+
+
+FUNCTIONS = """\
+from __future__ import annotations
+from dataclasses import dataclass
+
+@dataclass
+class Point:
+    x: int
+
+def step(x: int) -> int:
+    return {1: 2, 2: 3}[Point(x).x]
+
+def spread(values: list[int]) -> int:
+    return max(values) - min(values)
+
+def main() -> None: ...
+"""
+
+
+def test_functions_of_a_python_file(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(FUNCTIONS)
+    (tmp_path / "own.dl").write_text("next(x, step(x)) :- n(x).\nwide(spread<x>) :- n(x).\nn(1). n(2).\n")
+    run = ["run", str(tmp_path / "own.dl"), "--functions", str(tmp_path / "own.py"), "--format", "csv"]
+    assert call(*run) == (0, "next,1,2\nnext,2,3\nwide,1\n", "")
+    for command in ("check", "explain"):
+        assert call(command, *run[1:4])[0] == 0
+    # one that fails is one error, with its file and line
+    (tmp_path / "own.dl").write_text("next(x, step(x)) :- n(x).\nn(1). n(9).\n")
+    code, _, err = call(*run)
+    assert code == 1 and err.count("error:") == 1 and "error: KeyError: 9" in err
+    assert "note: raised at own.py:9, in step" in err and "Traceback" not in err
+    for name, text, message in (
+        ("none.py", None, "cannot read the functions"),
+        ("bad.py", "x = 1\ndef f(x:\n", "bad.py:2: SyntaxError"),
+        ("raises.py", "x = 1\ny = 1 / 0\n", "raises.py:2: ZeroDivisionError: division by zero"),
+        ("own.txt", "x = 1\n", "its name ends in .py"),
+    ):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+        code, _, err = call("run", "-e", "r(f(x)) :- n(x).", "--functions", str(tmp_path / name))
+        assert code == 2 and message in err and "Traceback" not in err, err
+
+
+
 def test_program_that_is_not_text(place: Path, call: Call) -> None:
     (place / "latin.dl").write_bytes("r(\"ü\").".encode("latin-1"))
-    code, _, err = call("run", "latin.dl")
-    assert code == 1 and "not UTF-8" in err
+    for command in ("run", "check", "explain"):
+        code, _, err = call(command, "latin.dl")
+        assert code == 1 and err == (
+            "latin.dl:1:4: error: byte 0xfc is not UTF-8: save the file in that encoding\n"
+            '    1 | r("?").\n      |    ^\n')
+    with pytest.raises(LivelogError, match=r"latin.dl:1:4: error: byte 0xfc is not UTF-8"):
+        open_session("latin.dl")
+
+
+def test_text_that_is_not_unicode(call: Call) -> None:
+    """Python hands on bytes of the command line that are no text as lone surrogates."""
+    code, _, err = call("check", "-e", 'r("caf\udce9").')
+    assert code == 1 and err == (
+        "<text>:1:7: error: U+DCE9 is half of a character and cannot stand alone\n"
+        '    1 | r("caf\\udce9").\n      |       ^^^^^^\n')
+
+
+def test_folders_without_a_name(place: Path, call: Call) -> None:
+    for args in (("run", "reach.dl", "-F", ""), ("run", "reach.dl", "-D", ""), ("repl", "reach.dl", "-F", ""),
+                 ("simulate", "reach.dl", "-F", ""), ("resume", ""), ("resume", "x", "-D", ""), ("top", ""),
+                 ("run", "reach.dl", "--runtime", "spark", "--checkpoint", "")):
+        code, out, err = call(*args)
+        assert (code, out) == (2, "") and "expected the name of a folder, not an empty text" in err
+    with pytest.raises(LivelogError, match="the facts folder has an empty name"):
+        open_session("reach.dl", facts="")
 
 
 def test_interrupt(place: Path) -> None:

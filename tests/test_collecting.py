@@ -91,10 +91,28 @@ def test_a_failing_transaction_resumes_it(session: livelog.Session) -> None:
     assert gc.isenabled()
 
 
-def test_pauses_do_not_nest() -> None:
-    assert collecting.pause_collections()
-    try:
-        assert not collecting.pause_collections()
-    finally:
-        collecting.resume_collections()
+@pytest.mark.parametrize("after", [False, True])
+def test_an_interrupt_when_it_should_run_again(
+    session: livelog.Session, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    real = collecting._resume
+
+    def interrupted() -> None:
+        if after:
+            real()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(collecting, "_resume", interrupted)
+    with pytest.raises(KeyboardInterrupt), session.transaction() as tx:
+        tx.insert_all("e", rows(0, 200))
     assert gc.isenabled()
+    with pytest.raises(KeyboardInterrupt), session.transaction() as tx:
+        tx.insert("e", (1, 1))
+    assert gc.isenabled()
+
+
+def test_pauses_do_not_nest() -> None:
+    def inner() -> tuple[bool, bool]:
+        return collecting.without_collections(gc.isenabled), gc.isenabled()
+
+    assert collecting.without_collections(inner) == (False, False) and gc.isenabled()

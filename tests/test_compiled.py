@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import array
 import gc
 import importlib
+import itertools
 import os
 import random
 import shutil
@@ -14,8 +16,10 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
+import livelog.exchange
 import livelog.values
 import operators.anchored
 import operators.tally
@@ -40,9 +44,10 @@ def test_what_can_be_compiled_is() -> None:
     able = shutil.which("cc") and Path(sysconfig.get_path("include"), "Python.h").exists()
     if not able or os.environ.get("LIVELOG_COMPILED") == "0":
         pytest.skip("no C compiler or no headers of Python, or what is compiled is not wanted")
-    for part in ("cells", "facts", "rows"):
+    for part in ("cells", "columns", "facts", "rows"):
         importlib.import_module(f"operators.compiled.{part}")
     assert operators.tally.compiled and operators.anchored.compiled and livelog.values.compiled
+    assert livelog.exchange.compiled
     assert Facts is not PlainFacts
 
 
@@ -175,9 +180,84 @@ assert operators.tally.compiled is None and operators.anchored.compiled is None 
 def test_the_engine_does_without_what_is_compiled() -> None:
     """Histories of facts, aggregates and failures, in a process where nothing compiled is used."""
     tests = ["tests/test_aggregate_histories.py", "tests/test_rollback.py", "tests/test_small_transactions.py"]
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--histories", "60"]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--histories", "60", "--runtime", "local"]
     for command in (["-c", CHECK], ["-m", "pytest", *options, *tests]):
         done = subprocess.run(
             [sys.executable, *command], env={**os.environ, "LIVELOG_COMPILED": "0"}, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+# --- the columns of rows -----------------------------------------------------------------------------------------
+
+COLUMN_VALUES: dict[str, Any] = {
+    "number": lambda rng: rng.choice([0, -1, 2**63 - 1, -(2**63), rng.randrange(-99, 99)]),
+    "unsigned": lambda rng: rng.choice([0, 2**63, 2**64 - 1, rng.randrange(99)]),
+    "float": lambda rng: rng.choice([0.0, -1e300, rng.random()]),
+    "symbol": lambda rng: rng.choice(["", "a", "a" * 99, "\u00e4", "\U0001f600", str(rng.random())]),
+    "name": lambda rng: rng.choice(["", "a\0", "\u00e4\u65e5", f"n{rng.randrange(9000)}"]),
+}
+
+
+def read_back(kind: str, held: Any) -> list[Any]:
+    """The values of a column as the compiled walk holds them."""
+    if kind == "name":
+        return [held[1][code] for code in memoryview(held[0]).cast("I")]
+    if kind == "symbol":
+        ends = memoryview(held[0]).cast("i")
+        return [held[1][start:end].decode() for start, end in itertools.pairwise(ends)]
+    return memoryview(held).cast({"number": "q", "unsigned": "Q", "float": "d"}[kind]).tolist()
+
+
+@built
+@pytest.mark.parametrize("seed", range(20))
+def test_columns_of_rows(seed: int) -> None:
+    from operators.compiled import columns
+
+    rng = random.Random(seed)
+    kinds = rng.choices(list(COLUMN_VALUES), k=rng.randint(0, 4))
+    rows = [tuple(COLUMN_VALUES[kind](rng) for kind in kinds) for _ in range(rng.choice([0, 1, 13, 30, 20_000]))]
+    codes = bytes([columns.KINDS[kind] for kind in kinds])
+    found = columns.columns_of(rows, codes)
+    assert found is not None
+    assert [read_back(kind, held) for kind, held in zip(kinds, found, strict=True)] == [
+        [row[i] for row in rows] for i in range(len(kinds))
+    ]
+    order = array.array("q", rng.sample(range(len(rows)), len(rows)))
+    for i, kind in enumerate(kinds):
+        objects = numpy.empty(len(rows), object)
+        columns.put_in_order(rows, i, order, objects)
+        assert all(one is rows[at][i] for one, at in zip(objects, order, strict=True))
+        if kind == "symbol":
+            moved = columns.texts_in_order(*found[i], order)
+            assert read_back("symbol", moved) == [rows[at][i] for at in order]
+
+
+@built
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("number", 2**63), ("number", -(2**63) - 1), ("number", True), ("number", 1.0), ("number", "1"),
+     ("unsigned", -1), ("unsigned", 2**64), ("unsigned", -(2**70)), ("float", 1), ("symbol", 1), ("symbol", ()),
+     ("name", 1.5), ("name", type("Text", (str,), {})("a"))],
+)  # fmt: skip
+def test_rows_that_have_no_columns(kind: str, value: Any) -> None:
+    from operators.compiled import columns
+
+    fine = {"number": 1, "unsigned": 1, "float": 1.0, "symbol": "a", "name": "a"}[kind]
+    code = bytes([columns.KINDS[kind]])
+    assert columns.columns_of([(fine,)] * 40 + [(value,)], code) is None
+    for row in ((), (fine, fine), [fine], None):
+        assert columns.columns_of([(fine,), row, *[(fine,)] * 40], code) is None
+    with pytest.raises(IndexError):
+        columns.put_in_order([(fine,)], 0, array.array("q", [1]), numpy.empty(1, object))
+    with pytest.raises(ValueError, match="a place for every row"):
+        columns.put_in_order([(fine,)], 0, array.array("q", [0, 0]), numpy.empty(1, object))
+    with pytest.raises(TypeError):
+        columns.put_in_order([(fine,)], 1, array.array("q", [0]), numpy.empty(1, object))
+    with pytest.raises(UnicodeEncodeError):
+        columns.columns_of([("\ud800",)], bytes([columns.KINDS["symbol"]]))
+    held = (array.array("i", [0, 1, 3]), b"abc")
+    with pytest.raises(IndexError):
+        columns.texts_in_order(*held, array.array("q", [0, 2]))
+    with pytest.raises(ValueError, match="one place"):
+        columns.texts_in_order(*held, array.array("q", [1, 1]))

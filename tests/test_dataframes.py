@@ -23,9 +23,9 @@ from livelog.runtime.spark.clients import HOLDS
 from livelog.runtime.spark.dataframes import _pieces, chunked, gathered, gathered_by_hash, hashed, push, pushed
 from livelog.runtime.spark.handshake import Door, Greeting
 from livelog.runtime.spark.inbound import Inbound, decode_rows, read_batch
-from livelog.runtime.spark.layout import Layout
 from livelog.runtime.spark.source import read_changes_stream, read_view, register
 from livelog.runtime.spark.wire import Connection, WireError
+from livelog.store.layout import Layout
 from livelog.values import Coercer
 from operators.partition import Router
 from planner.plan import RelationPlan

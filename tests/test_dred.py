@@ -418,7 +418,7 @@ def test_an_error_in_either_phase_rolls_back(
         left -= left > 0
         return 1
 
-    real_work_in, real_resume, real_start_over = DRed.work_in, DRed.resume, LocalRuntime._start_over
+    real_work_in, real_resume, real_roll_back = DRed.work_in, DRed.resume, LocalRuntime._roll_back
 
     def work_in(self: DRed, *arguments: Any) -> None:
         nonlocal phase
@@ -430,14 +430,14 @@ def test_an_error_in_either_phase_rolls_back(
         phase = "second"
         return real_resume(self, level)
 
-    def start_over(self: LocalRuntime, *arguments: Any) -> set[int]:
+    def roll_back(self: LocalRuntime) -> None:
         nonlocal left
-        left = -1 if error is KeyboardInterrupt or self.stale else left
-        return real_start_over(self, *arguments)
+        left = -1
+        real_roll_back(self)
 
     monkeypatch.setattr(DRed, "work_in", work_in)
     monkeypatch.setattr(DRed, "resume", resume)
-    monkeypatch.setattr(LocalRuntime, "_start_over", start_over)
+    monkeypatch.setattr(LocalRuntime, "_roll_back", roll_back)
     links = sorted(ring(5) | {(0, 2)})
     session = livelog.open(
         datalog.parse(CALLS), facts={"link": links}, functions={"ask": ask}, strategy="dred", partitions=partitions

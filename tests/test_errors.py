@@ -121,6 +121,62 @@ def test_fact_problem_names_file_and_line() -> None:
     assert str(FactProblem("bad", [Note("why")])) == "error: bad\nnote: why"
 
 
+# --- what messages show of programs and data --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("unseen", "escape"), [
+    ("\x1b[31m", "\\x1b[31m"), ("\x00", "\\0"), ("\r", "\\r"), ("\x07", "\\x07"), ("\x7f", "\\x7f"), ("\x9b", "\\x9b"),
+    ("\u202e", "\\u202e"), ("\u2066", "\\u2066"), ("\u200f", "\\u200f"), ("\u2028", "\\u2028"), ("\ufeff", "\\ufeff"),
+    ("\ud800", "\\ud800"), ("\v", "\\x0b"), ("\U000e0041", "\\U000e0041"),
+])
+def test_control_characters_are_escaped(unseen: str, escape: str) -> None:
+    line = f'a("{unseen}") :- b.'
+    source = Source(line, f"{unseen}.dl")
+    at = line.index(" :-") + 1
+    notes = [Note(f"so {unseen}", Span(1, 1, 1, 2))]
+    text = str(CheckProblem(f"no {unseen}", Span(1, at + 1, 1, at + 3), source, notes))
+    first, excerpt, carets, note, *_ = text.splitlines()
+    assert first == f"{escape}.dl:1:{at + 1}: error: no {escape}"
+    assert excerpt == f'    1 | a("{escape}") :- b.' and carets[excerpt.index(":-"):] == "^^"
+    assert note == f"{escape}.dl:1:1: note: so {escape}"
+    assert str(FactProblem(f"no {unseen}", file=f"{unseen}.csv", line=1)) == f"{escape}.csv:1: error: no {escape}"
+
+
+def test_tabs_letters_and_emoji_are_not_escaped() -> None:
+    text = "a\tb é 漢 \N{WOMAN}\u200d\N{PERSONAL COMPUTER} \u0646\u200c\u0645"
+    assert str(LivelogError(text)) == f"error: {text}"
+
+
+def test_long_names_are_cut() -> None:
+    name = "x" * 10_000 + "end"
+    for text in (
+        f"r({name}).", f"r(1) :- {name}(1), !{name}(1, 2).", f".decl {name}(x: {name})", f"r({name}) :- s(_).",
+    ):  # fmt: skip
+        with pytest.raises(LivelogError) as caught:
+            datalog.check(datalog.parse(f".decl s(x: number)\n{text}", "a.dl"))
+        rendered = str(caught.value)
+        assert len(rendered) < 1500 and f"{'x' * 60}...xxxxxxxend" in rendered
+
+
+def test_long_messages_are_cut() -> None:
+    assert len(str(RuntimeProblem("no " * 9_000, rule="r(x) :- " + "s(x), " * 9_000))) < 2500
+    many = "\n".join(["a b c"] * 999)
+    assert str(LivelogError(many)) == f"error: {many}"
+
+
+def test_at_most_fifty_errors_are_shown() -> None:
+    def rendered(count: int) -> list[str]:
+        text = ".decl s(x: number)\n" + "".join(f"r{i}(x) :- t{i}(x).\n" for i in range(count))
+        with pytest.raises(ProgramErrors) as caught:
+            datalog.check(datalog.parse(text, "a.dl"))
+        assert len(caught.value.problems) == count
+        return str(caught.value).splitlines()
+
+    assert sum("error:" in line for line in rendered(50)) == 50 and rendered(50)[-1] == "50 errors"
+    many = rendered(73)
+    assert sum("error:" in line for line in many) == 50 and many[-2:] == ["and 23 more", "73 errors"]
+
+
 def test_raise_all_keeps_one_of_equal_problems() -> None:
     source = Source("a b", "a.dl")
     one, same, two = (CheckProblem(m, Span(1, c, 1, c + 1), source) for m, c in (("x", 1), ("x", 1), ("y", 3)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -81,6 +82,24 @@ def test_expected(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: py
     if os.environ.get("LIVELOG_UPDATE"):
         expected.write_text(printed)
     assert printed == expected.read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_of_them_run_from_the_command_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--functions` names the Python file of those that have one, and the views are those of a session in Python."""
+    python = EXAMPLES / f"{name}.py"
+    functions = ["--functions", str(python)] if python.exists() else []
+    command = ["run", str(EXAMPLES / f"{name}.dl"), "-F", str(EXAMPLES / name), "--format", "json", *functions]
+    assert main(command) == 0
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    session = next(opened := states(name))  # it closes with the iterator
+    want = {relation: list(session[relation]) for relation in session.plan.outputs}
+    assert {found["relation"]: [_tupled(row) for row in found["rows"]] for found in printed} == want
+    opened.close()
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(map(_tupled, value)) if isinstance(value, list) else value
 
 
 @pytest.mark.everywhere(spark=10, cluster=1)

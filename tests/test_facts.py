@@ -176,3 +176,34 @@ def test_the_compiled_table_refuses_what_is_no_batch() -> None:
             with pytest.raises(TypeError, match="a batch is a list"):
                 method(what)
     assert not table
+
+
+@pytest.mark.parametrize("name", ["let_in", "count_in", "take_out"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_way_back_from_a_batch(empty: PlainFacts, name: str, seed: int) -> None:
+    """As a whole; and where a row that cannot be hashed ends it, from any part of it."""
+    rng = random.Random(f"{name} {seed}")
+    table = empty
+    bag = name == "count_in" or seed % 2 == 0
+    for _ in range(30):
+        known = [(rng.randrange(300),) for _ in range(rng.choice((0, 10, 700)))]
+        if bag and name != "let_in":
+            table.count_in(known)
+        else:
+            table.let_in(known)
+        before = dict(table.items())
+        batch: list[Any] = [(rng.randrange(300),) for _ in range(rng.choice((1, 5, 63, 64, 65, 400)))]
+        broken = rng.random() < 0.5
+        if broken:
+            batch.insert(rng.randrange(len(batch) + 1), ([],))
+        note = table.note()
+        came = () if name != "take_out" else ([],)
+        if broken:
+            with pytest.raises(TypeError):
+                getattr(table, name)(batch, *came, note)
+        else:
+            getattr(table, name)(batch, *came, note)
+        for _ in range(rng.choice((1, 2))):  # once more does no harm
+            table.revert(note)
+            assert dict(table.items()) == before and len(table) == len(before)
+        table.take_out(rng.sample(sorted(before), len(before) // 2), [])

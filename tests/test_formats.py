@@ -214,7 +214,6 @@ V1,0,3,V0
 V0,A2,5,0
 V1,0,1,1
 * Checksum -1
-this is not read
 """
     graph = parse_gb(text)
     assert graph.is_directed()  # 3 one way, 5 back; the loop from y to itself is left out
@@ -266,6 +265,8 @@ V0,0,3
     ("* Checksum -1\n", "", 8, "the file ends too soon"),
     ("* Checksum -1", "V0,0,3", 9, r"expected the line '\* Checksum ...'"),
     (GB, "", 1, "the file ends too soon"),
+    ("* Checksum -1\n", "* Checksum -1\n\nV0,0,3\n", 11, "nothing may follow the checksum, found 'V0,0,3'"),
+    ("* Checksum -1\n", "* Checksum -1\n* Arcs\n", 10, r"nothing may follow the checksum, found '\* Arcs'"),
 ])
 def test_damaged_gb(old: str, new: str, where: int, message: str) -> None:
     assert old in GB and len(parse_gb(GB)) == 2
@@ -389,6 +390,32 @@ def test_a_map_with_nothing_but_nodes() -> None:
     data = "\n".join(nx.generate_graphml(nx.empty_graph(2))).encode()
     graph = parse_graphml(data)
     assert sorted(graph) == ["0", "1"] and not graph.edges
+
+
+def test_empty_lines_may_follow_the_checksum_of_gb() -> None:
+    assert len(parse_gb(GB + "\n \n")) == 2
+
+
+GRAPHML = b"""<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<graph edgedefault="undirected">
+<node id="a"/>
+<node id="b"/>
+<edge source="a" target="b"/>
+</graph></graphml>
+"""
+
+
+@pytest.mark.parametrize(("old", "new", "where", "message"), [
+    (b'<node id="b"/>', b"<node/>", 4, "this node has no id"),
+    (b'<node id="b"/>', b'<node id=""/>', 4, "this node has no id"),
+    (b' target="b"', b"", 5, "this edge has no target"),
+    (b' source="a"', b"", 5, "this edge has no source"),
+    (b"</graph>", b'\n<node\n label="b"/></graph>', 7, "this node has no id"),
+])
+def test_graphml_without_ids_and_ends(old: bytes, new: bytes, where: int, message: str) -> None:
+    assert old in GRAPHML and sorted(parse_graphml(GRAPHML)) == ["a", "b"]
+    with pytest.raises(FormatProblem, match=rf"^map\.graphml:{where}: {message}$"):
+        parse_graphml(GRAPHML.replace(old, new, 1), "map.graphml")
 
 
 @pytest.mark.parametrize(("data", "message"), [

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from datalog.ast import DEEPEST
 from datalog.errors import FactProblem
 from datalog.format import format_value
-from datalog.functions import FUNCTIONS, result_type, user_functions, value_of
+from datalog.functions import FUNCTIONS, result_type, user_functions
+from datalog.values import value_of
 from livelog.io.values import TextProblem, parse_value
 from livelog.values import Coercer
 

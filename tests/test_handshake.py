@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import hmac
 import os
 import random
@@ -19,7 +20,7 @@ import pytest
 
 from livelog.runtime.spark import handshake
 from livelog.runtime.spark.handshake import ANSWER, HELLO, MAGIC, Door, Greeting, Refused, Role, connect
-from livelog.runtime.spark.wire import Connection, WireError
+from livelog.runtime.spark.wire import Connection, Forged, WireError
 
 SECRET = b"-the secret of the session-12345"
 OTHER = b"-the secret of another one-12345"
@@ -130,6 +131,14 @@ def answer(
     """What a client says, written down a second time."""
     fields = magic + os.urandom(32) + bytes([role]) + struct.pack(">II", 3, 7)
     return fields + hmac.digest(secret, b"livelog " + label + b"\0" + hello + fields, "sha256")
+
+
+def sealed(hello: bytes, said: bytes, message: bytes, number: int = 0, towards: bytes = b"server") -> bytes:
+    """A message with its tag, written down a second time."""
+    key = hmac.digest(SECRET, b"livelog messages to the " + towards + b"\0" + hello + said, "sha256")
+    length = struct.pack(">I", len(message))
+    tag = hashlib.blake2b(struct.pack(">Q", number) + length + message, key=key, digest_size=16).digest()
+    return length + message + tag
 
 
 def dropped(sock: socket.socket) -> bool:
@@ -369,7 +378,6 @@ def test_not_a_byte_more_is_read_than_the_answer(host: Host, monkeypatch: pytest
             asked.append(len(data))
             return data
 
-    frame = struct.pack(">I", 5) + b"first"
     for good in (False, True):
         sock = socket.create_connection(host.door.address, timeout=5)
         monkeypatch.setattr(handshake.socket, "socket", Counting)  # `accept` makes its sockets of this class
@@ -377,7 +385,8 @@ def test_not_a_byte_more_is_read_than_the_answer(host: Host, monkeypatch: pytest
         monkeypatch.undo()
         hello = sock.recv(HELLO, socket.MSG_WAITALL)
         asked.clear()
-        sock.sendall(answer(hello, SECRET if good else OTHER) + frame)
+        said = answer(hello, SECRET if good else OTHER)
+        sock.sendall(said + sealed(hello, said, b"first"))
         host.turn()
         assert sum(asked) == ANSWER, "or `accept` no longer makes its sockets by this name"
         assert host.messages == ([b"first"] if good else [])
@@ -570,14 +579,135 @@ def test_a_closed_door() -> None:
 
 def test_admitted_connections_survive_the_door(host: Host) -> None:
     sock, hello = knock(host)
-    sock.sendall(answer(hello))
+    said = answer(hello)
+    sock.sendall(said)
     host.turn()
     host.door.close()
-    sock.sendall(struct.pack(">I", 2) + b"hi")
+    sock.sendall(sealed(hello, said, b"hi"))
     host.turn()
     assert host.messages == [b"hi"]
     assert sock.recv(38, socket.MSG_WAITALL).endswith(b"HI")
     sock.close()
+
+
+# --- somebody in between -------------------------------------------------------------------------------------
+
+
+class Relay:
+    """Stands between a client and a door, lets them shake hands, and then does with their messages as it likes."""
+
+    def __init__(self, host: Host) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        made: list[Connection] = []
+        address = self._listening.getsockname()
+        thread = threading.Thread(target=lambda: made.append(connect(address, SECRET, Role.WORKER, timeout=20)))
+        thread.start()
+        self.client, _ = self._listening.accept()
+        self.server = socket.create_connection(host.door.address, timeout=5)
+        self._carry(self.server, self.client, HELLO)
+        self._carry(self.client, self.server, ANSWER)
+        self._carry(self.server, self.client, 32)
+        thread.join()
+        (self.connection,) = made
+
+    @staticmethod
+    def _carry(source: socket.socket, target: socket.socket, size: int) -> None:
+        target.sendall(source.recv(size, socket.MSG_WAITALL))
+
+    def sent(self, *messages: bytes) -> list[bytes]:
+        """What the client puts on the wire for messages, not carried to the server."""
+        found = []
+        for message in messages:
+            self.connection.send(message)
+            assert self.connection.flush()
+            found.append(self.client.recv(4 + len(message) + 16, socket.MSG_WAITALL))
+            assert message in found[-1]
+        return found
+
+    def close(self) -> None:
+        for end in (self.connection, self.client, self.server, self._listening):
+            end.close()
+
+
+def flip(frame: bytes, at: int) -> bytes:
+    return frame[:at] + bytes([frame[at] ^ 1]) + frame[at + 1 :]
+
+
+TRICKS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
+    "nothing": lambda f: f,
+    "a bit of a message": lambda f: [f[0], flip(f[1], 6), f[2]],
+    "a bit of a tag": lambda f: [f[0], flip(f[1], len(f[1]) - 1), f[2]],
+    "a shorter length": lambda f: [f[0], struct.pack(">I", 3) + f[1][4:], f[2]],
+    "a longer length": lambda f: [f[0], struct.pack(">I", 6) + f[1][4:], f[2]],
+    "one that was made up": lambda f: [f[0], struct.pack(">I", 5) + b"evil!" + bytes(16), f[1], f[2]],
+    "an empty one": lambda f: [f[0], bytes(20), f[1], f[2]],
+    "one without a tag": lambda f: [f[0], struct.pack(">I", 5) + b"evil!", f[1], f[2]],
+    "one again": lambda f: [f[0], f[0], f[1], f[2]],
+    "one again later": lambda f: [f[0], f[1], f[0], f[2]],
+    "another order": lambda f: [f[0], f[2], f[1]],
+    "one left out": lambda f: [f[0], f[2]],
+}
+
+
+@pytest.mark.parametrize("piece", [1 << 20, 7])
+@pytest.mark.parametrize("trick", list(TRICKS))
+def test_whoever_stands_between_changes_nothing(running: Host, trick: str, piece: int) -> None:
+    """What came before arrives, nothing that it made does, and the connection ends."""
+    relay = Relay(running)
+    frames = relay.sent(b"first", b"again", b"third")
+    data = b"".join(TRICKS[trick](frames))
+    with suppress(OSError):  # it may be dropped half way
+        for start in range(0, len(data), piece):
+            relay.server.sendall(data[start : start + piece])
+    deadline = time.monotonic() + 10
+    if trick == "nothing":
+        while len(running.messages) < 3 and time.monotonic() < deadline:
+            time.sleep(0.005)
+        assert running.messages == [b"first", b"again", b"third"]
+    else:
+        relay.server.settimeout(10)
+        with suppress(ConnectionResetError):
+            while relay.server.recv(1000):  # the answers to what was genuine
+                pass
+        known = [b"first", b"again"] if trick == "one again later" else [b"first"]
+        assert running.messages == known
+        assert running.admitted[0][0].closed, "the peer is as good as lost"
+    relay.close()
+
+
+def test_a_message_is_not_taken_from_its_own_sender(running: Host) -> None:
+    """Each direction has a key of its own; and each connection has: the nonces differ."""
+    relay = Relay(running)
+    (frame,) = relay.sent(b"hello")
+    relay.client.sendall(frame)  # back to where it came from
+    with pytest.raises(Forged, match="did not send what came over the connection"):
+        relay.connection.wait(5)
+    relay.close()
+    other = Relay(running)
+    other.server.sendall(frame)
+    assert dropped(other.server)
+    assert running.messages == []
+    other.close()
+
+
+def test_a_long_message_is_checked_too(running: Host) -> None:
+    body = os.urandom(700_000)
+    for spoilt in (False, True):
+        relay = Relay(running)
+        relay.connection.send(body[:300_000], body[300_000:])
+        data = b""
+        while len(data) < 4 + len(body) + 16:
+            relay.connection.flush()
+            data += relay.client.recv(1 << 20)
+        relay.server.sendall(flip(data, 650_000) if spoilt else data)
+        if spoilt:
+            assert dropped(relay.server)
+        else:
+            deadline = time.monotonic() + 10
+            while not running.messages and time.monotonic() < deadline:
+                time.sleep(0.005)
+        assert running.messages == [body]
+        relay.close()
 
 
 def test_a_taken_port_or_a_foreign_host_is_one_clear_sentence(host: Host) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 import random
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import datalog
 import livelog

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datalog.errors import RuntimeProblem, UsageProblem
-from livelog.runtime.spark import records
-from livelog.runtime.spark.checkpoint import Part, write_part
-from livelog.runtime.spark.formats import BatchFile, load_sealed, sealed
-from livelog.runtime.spark.journal import Batch, Description, Entry, Journal, describe
-from livelog.runtime.spark.layout import Layout
-from livelog.runtime.spark.records import Damaged
+from livelog.store import records
+from livelog.store.formats import BatchFile, load_sealed, sealed
+from livelog.store.journal import Batch, Description, Entry, Journal, describe
+from livelog.store.layout import Layout
+from livelog.store.parts import Part, write_part
+from livelog.store.records import Damaged
 from tests.journals import DESCRIPTION, Book, facts_of, settled, snapshot
 
 
@@ -36,10 +36,10 @@ def test_a_session_is_there_again(tmp_path: Path) -> None:
     with_all = [("+", "link", ("a", 1)), ("-", "link", ("b", 1.0)), ("@", None, 3.5)]
     batch = Batch((BatchFile("link", "+", "b-0", 0, 2), BatchFile("link", "-", "b-1", 1, 2)))
     journal = Journal.create(tmp_path / "s", DESCRIPTION)
-    assert (journal.number, journal.undecided(), journal.newest(), journal.follows) == (0, None, None, [])
+    assert (journal.number, journal.waiting, journal.newest(), journal.follows) == (0, None, None, [])
     first = journal.begin(with_all, batch=batch, query=("q", 7), source="u.txt", position=2, follow="r")
     assert first == Entry(1, with_all, batch, ("q", 7), "u.txt", 2, "r")
-    assert journal.undecided() == first and journal.queries == {}, "not committed yet"
+    assert journal.waiting == first and journal.queries == {}, "not committed yet"
     journal.end(1, True)
     journal.end(journal.begin(query=("q", 8), source="u.txt", position=3, follow="other").number, False)
     third = journal.begin([("+", "link", ("c", 1))])
@@ -48,7 +48,7 @@ def test_a_session_is_there_again(tmp_path: Path) -> None:
     again = Journal.open(tmp_path / "s")
     assert again.description == DESCRIPTION
     assert (again.number, again.torn) == (3, 0)
-    assert list(again.entries(0)) == [first, third] and again.undecided() == third
+    assert list(again.entries(0)) == [first, third] and again.waiting == third
     assert list(again.entries(1)) == [third] and list(again.entries(3)) == []
     assert again.queries == {"q": 7} and again.follows == ["r"]
     assert again.position("u.txt") == 2 and again.position("other") is None
@@ -78,7 +78,7 @@ def test_order_is_kept(tmp_path: Path) -> None:
 def test_a_transaction_costs_one_sync_and_its_outcome_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     journal = Journal.create(tmp_path / "durable", DESCRIPTION)
-    careless = Journal.create(tmp_path / "careless", DESCRIPTION, durable=False)
+    careless = Journal.create(tmp_path / "careless", DESCRIPTION, sync="never")
     monkeypatch.setattr(os, "fsync", lambda fd: calls.append("fsync"))
     monkeypatch.setattr(os, "fdatasync", lambda fd: calls.append("fdatasync"))
     journal.begin([("+", "link", (1, 2))])
@@ -103,7 +103,7 @@ def test_what_cannot_be_logged_has_not_happened(tmp_path: Path, monkeypatch: pyt
         patch.setattr(os, "fdatasync", interrupted)
         with pytest.raises(KeyboardInterrupt):
             journal.begin([("+", "link", ("lost",))])
-    assert (journal.number, journal.undecided()) == (0, None)
+    assert (journal.number, journal.waiting) == (0, None)
     journal.end(journal.begin([("+", "link", ("kept",))]).number, True)
     journal.close()
     assert [e.operations for e in Journal.open(tmp_path).entries(0)] == [[("+", "link", ("kept",))]]
@@ -154,7 +154,7 @@ def test_constants_keep_their_types(tmp_path: Path) -> None:
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
     Journal.create(tmp_path, msgspec.structs.replace(DESCRIPTION, version=99)).close()
-    with pytest.raises(UsageProblem, match="has format 99; this Livelog reads 1"):
+    with pytest.raises(UsageProblem, match="has format 99; this Livelog reads 2"):
         Journal.open(tmp_path)
 
 
@@ -188,11 +188,11 @@ ROWS = st.lists(VALUES, max_size=4).map(tuple)
 @given(st.lists(st.tuples(st.sampled_from("+-"), st.text(), ROWS) | st.tuples(st.just("@"), st.none(), st.floats())))
 def test_rows_come_back_with_value_and_type(tmp_path_factory: pytest.TempPathFactory, operations: list[Any]) -> None:
     folder = tmp_path_factory.mktemp("journal")
-    journal = Journal.create(folder, DESCRIPTION, durable=False)
+    journal = Journal.create(folder, DESCRIPTION, sync="never")
     journal.begin(operations)
     journal.close()
     journal = Journal.open(folder)
-    assert repr(journal.undecided().operations) == repr(operations)  # type: ignore[union-attr]
+    assert repr(journal.waiting.operations) == repr(operations)  # type: ignore[union-attr]
     assert repr([entry.operations for entry in journal.entries(0)]) == repr([operations])
     journal.close()
 
@@ -406,13 +406,14 @@ def test_each_prefix_of_a_log_opens_with_its_whole_transactions(tmp_path: Path, 
     path = book.journal.layout.log(0)
     data = path.read_bytes()
     for size in range(len(data)):
+        book.journal.layout.acknowledged.unlink(missing_ok=True)  # as if the machine had stopped at this byte
         path.write_bytes(data[:size])
         known = [item for item in sizes if item[0] <= size]
         start, number, outcome = known[-1] if known else (0, 0, True)
         journal = Journal.open(book.folder)
         assert (journal.number, journal.torn) == (number, size - start)
-        assert (journal.undecided() is None) == (number == 0 or outcome is not None)
-        assert settled(journal) == book.committed_until(number - (journal.undecided() is not None))
+        assert (journal.waiting is None) == (number == 0 or outcome is not None)
+        assert settled(journal) == book.committed_until(number - (journal.waiting is not None))
         journal.close()
 
 
@@ -431,7 +432,7 @@ def test_each_flipped_byte_of_a_log_is_found_or_at_its_end(tmp_path: Path, fast:
             assert damaged.file == path
             continue
         assert facts_of(journal) == book.committed and journal.number == 3, "only the last outcome can be lost"
-        assert journal.undecided() is not None
+        assert journal.waiting is not None
         journal.close()
 
 

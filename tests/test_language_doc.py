@@ -14,6 +14,7 @@ import datalog
 from datalog.aggregates import AGGREGATES
 from datalog.functions import FUNCTIONS
 from datalog.names import TYPES
+from datalog.souffle import IGNORED, MISSING, OLD_DIRECTIVES, SECTION
 from datalog.syntax import DIRECTIVES, QUALIFIERS
 
 TEXT = (Path(__file__).parent.parent / "docs" / "language.md").read_text(encoding="utf-8")
@@ -40,6 +41,15 @@ def test_every_word_of_the_language_is_explained(name: str) -> None:
 @pytest.mark.parametrize("name", DIRECTIVES)
 def test_every_directive_is_explained(name: str) -> None:
     assert f".{name} " in TEXT
+
+
+def test_what_souffle_has_is_in_the_section_that_messages_name() -> None:
+    title = re.search(r'"(.*)" in docs/language.md', SECTION)
+    assert title is not None
+    section = TEXT.split(f"### {title[1]}\n", 1)[1]
+    rows = re.findall(r"^\| (.*) \| (.*) \|$", section, re.MULTILINE)
+    assert [f"Souffle has {what}, Livelog has not: {instead}" for what, instead in rows[1:]] == list(MISSING.values())
+    assert all(f"`{word}`" in TEXT for word in (*IGNORED, *OLD_DIRECTIVES))
 
 
 def test_links_lead_somewhere() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datalog.errors import UsageProblem
-from livelog.runtime.spark.layout import Layout, Lock, file_name, make_folder, numbered, write_atomically
+from livelog.store.layout import Layout, Lock, file_name, make_folder, numbered, write_atomically
 
 NAMES = st.text(max_size=300) | st.sampled_from(["", ".", "..", "a.b", "a/b", "a%2Fb", "link#1", "x" * 151, "%", "~"])
 
@@ -80,7 +80,7 @@ def test_a_secret_is_never_readable_by_others(tmp_path: Path, monkeypatch: pytes
         return real(fd, data)
 
     monkeypatch.setattr(os, "write", spy)
-    write_atomically(path, "secret", mode=0o600)
+    write_atomically(path, "secret")
     assert modes == [0o600] and stat.S_IMODE(path.stat().st_mode) == 0o600
 
 

@@ -45,6 +45,28 @@ def value(text: str) -> Any:
     return argument
 
 
+# --- characters -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "line", "column"), [
+    ("\ud800", 1, 1), ('a(1).\nr("x\udfff").', 2, 5), ("// caf\udce9\na(1).", 1, 7),
+])
+def test_lone_surrogates_are_an_error_with_a_place(text: str, line: int, column: int) -> None:
+    with pytest.raises(SyntaxProblem, match="is half of a character and cannot stand alone") as caught:
+        parse(text, "a.dl")
+    assert caught.value.place == f"a.dl:{line}:{column}"
+    str(caught.value).encode("utf-8")
+
+
+def test_decode() -> None:
+    assert datalog.decode("é(1).\r\nb(2).\rc(3).".encode("utf-8-sig"), "a.dl") == "é(1).\nb(2).\nc(3)."
+    for data, place in ((b"\xff\xfea\0", "1:1"), (b"\xef\xbb\xbfa(1).\r\nr(\"\xe9\").", "2:4"), (b"a\xe2\x82", "1:2")):
+        with pytest.raises(SyntaxProblem, match=r"byte 0x.. is not UTF-8") as caught:
+            datalog.decode(data, "a.dl")
+        assert caught.value.place == f"a.dl:{place}"
+        str(caught.value).encode("utf-8")
+
+
 # --- facts and values ----------------------------------------------------------------------------------------
 
 

@@ -194,9 +194,55 @@ def test_longitude_and_latitude() -> None:
     graph = nx.Graph()
     graph.add_node("Rome", Longitude=12.5, Latitude="41.9")
     graph.add_node("Oslo", Longitude=10.7, Latitude=59.9)
-    assert positions(graph) == {"Rome": (12.5, 41.9), "Oslo": (10.7, 59.9)}
+    points = positions(graph)
+    assert [x for x, _ in points.values()] == [12.5, 10.7]
+    # at 51 degrees north a degree of latitude is 1.59 times as long as one of longitude
+    assert points["Oslo"][1] - points["Rome"][1] == pytest.approx(18 * 1.584, rel=0.01)
+    graph.add_edges_from([("Rome", "between"), ("between", "Oslo"), ("Oslo", "north")])
+    graph.add_node("Bonn", Longitude=7.1, Latitude=50.7)
     graph.add_node("nowhere")
-    assert len(positions(graph)) == 3
+    points = positions(graph)
+    assert len(set(points.values())) == 6 and points["between"][0] == pytest.approx(11.6)
+    graph.add_nodes_from(range(9))
+    assert len(positions(graph)) == 15  # too few are on the map
+
+
+def test_names_are_as_many_as_can_be_read() -> None:
+    graph = nx.grid_2d_graph(40, 40)
+    nx.set_node_attributes(graph, {node: node for node in graph}, "pos")
+    few = nx.relabel_nodes(nx.path_graph(5), {i: f"node {i}" for i in range(5)})
+    for network, least, most in ((few, 5, 5), (graph, 20, 250)):
+        (axis, *_) = plot_network(network, Aftermath()).axes
+        assert least <= len(axis.texts) <= most
+        assert len({text.get_text() for text in axis.texts}) == len(axis.texts)
+
+
+def test_the_page_has_the_shape_of_the_map() -> None:
+    for wide, high in ((8, 2), (2, 8), (4, 4)):
+        graph = nx.grid_2d_graph(wide, high)
+        nx.set_node_attributes(graph, {node: node for node in graph}, "pos")
+        width, height = plot_network(graph, Aftermath()).get_size_inches()
+        assert (width > 1.5 * height) == (wide > high) and (height > 1.2 * width) == (high > wide)
+
+
+@pytest.mark.parametrize("workload", ["failures", "recoveries", "churn", "bursts", "outages", "flapping", "insert"])
+def test_every_workload_shows_what_it_affected(workload: str) -> None:
+    """Also one after which everything is as before."""
+    checked = datalog.check(datalog.parse(REACH))
+    found = scenario(checked, topology="ts20", density="sparse", workload=workload, steps=6, seed=1)
+    aftermath = Aftermath()
+    with livelog.open(checked) as session:
+        for report in Meter(session, rows=True).run(found.workload):
+            if isinstance(report, PhaseEnd) and report.facts is not None:
+                aftermath.before, aftermath.after = aftermath.before or report.facts, report.facts
+            elif isinstance(report, Done) and report.phase == "change":
+                aftermath.fall(list(found.workload.steps)[report.number - 1].operations)
+                aftermath.add(report.changed or {})
+    assert aftermath.affected(found.graph) and sum(map(sum, aftermath.counts.values()))
+    states = set(aftermath.links(found.graph).values())
+    assert workload == "insert" or states & {"failed", "recovered"}
+    figure = plot_network(found.graph, aftermath)
+    assert figure.axes[0].get_title().startswith("views: reachable +")
 
 
 def test_nothing_happened(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datalog.errors import RuntimeProblem
-from livelog.runtime.spark import records
-from livelog.runtime.spark.records import HEAD, START, Damaged, Records, RecordWriter, read_records
+from livelog.store import records
+from livelog.store.records import HEAD, START, Damaged, Records, RecordWriter, read_records
 
 BODIES = [b"", b"a", b"second record", bytes(range(256)), b"\xf5LR\xf6" * 3, b"last"]
 

@@ -20,7 +20,7 @@ import datalog
 import livelog
 from livelog.prompt import Prompt
 from livelog.queries import parse_pattern
-from livelog.repl import Repl
+from livelog.repl import Repl, is_unfinished
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = """\
@@ -38,7 +38,7 @@ class Talk:
     def __init__(self) -> None:
         self.session = livelog.open(datalog.parse(PROGRAM, "reach.dl"))
         self.out = io.StringIO()
-        self.repl = Repl(self.session, self.out)
+        self.repl = Repl(self.session, self.out, err=self.out)
 
     def __call__(self, *lines: str) -> list[str]:
         self.out.seek(0)
@@ -139,6 +139,11 @@ def test_load(talk: Talk, tmp_path: Path) -> None:
     assert talk(f"load {script}") == [f"error: '{script}' is not UTF-8 text"]
 
 
+def test_control_characters_are_escaped(talk: Talk) -> None:
+    assert talk('+link("\x1b[2J", )')[1:] == ['  +link("\\x1b[2J", )', "                   ^"]
+    assert talk("\x9b31m\u202e")[1:] == ["  \\x9b31m\\u202e", "  ^^^^^^^^^^^^^"]
+
+
 @pytest.mark.parametrize(
     ("line", "error"),
     [
@@ -171,6 +176,90 @@ def test_completion(talk: Talk) -> None:
     assert prompt.complete("vi", 0) == "views"
 
 
+# --- conjunctive queries, rules, pages ------------------------------------------------------------------------
+
+
+def test_conjunctive_queries(talk: Talk) -> None:
+    assert talk('?reachable("a", x), !link("a", x)') == ['x = "c"', "1 answer"]
+    assert talk('?link(x, y), y != "b", n = count : { reachable(x, _) }.') == ['x = "b", y = "c", n = 1', "1 answer"]
+    assert talk('?link(x, _), reachable("a", x)') == ['x = "b"', "1 answer"]
+    assert talk('?link("a", x), link(x, "c"), x = "b"') == ['x = "b"', "1 answer"]
+    assert talk('?!link("c", "a")') == ["yes"] and talk('?link("a", "b"), link("b", "a")') == ["no"]
+    said = talk('?reachable("a", x), x < 3')
+    assert "type clash" in said[0] and said[1:3] == [
+        '    1 | reachable("a", x), x < 3', "      |                    ^^^^^"
+    ]  # fmt: skip
+    assert talk("?reachable(x), x = 1")[0] == "<query>:1:1: error: reachable has 2 columns, not 1"
+    assert talk("?nope(x), x = 1") == ["error: there is no relation nope; there are link, reachable, recent, seen"]
+    assert talk("?reachable(x, y), !link(z, x)")[0].startswith("<query>:1:24: error: unsafe variable `z`")
+
+
+def test_a_bag_is_counted_with_its_copies() -> None:
+    talk = Talk.__new__(Talk)
+    talk.session = livelog.open(datalog.parse(".decl n(x: number) bag\ntotal(sum<x>) :- n(x).", "bag.dl"))
+    talk.out = io.StringIO()
+    talk.repl = Repl(talk.session, talk.out, err=talk.out)
+    talk("+n(2)", "+n(2)")
+    assert talk("?s = sum x : { n(x) }") == ["s = 4", "1 answer"]
+    talk("twice(count<*>) :- n(_).")
+    assert talk("?twice(x)") == ["x = 2", "1 answer"]
+
+
+def test_rules(talk: Talk) -> None:
+    assert talk('near(x) :- link("a", x).') == ["near: 1 tuple"]
+    assert talk('+link("a", "d")') == ['+reachable("a", "d")', '+near("d")']
+    assert talk('-link("a", "d")') == ['-reachable("a", "d")', '-near("d")']
+    assert talk("near(x) :- near2(x).")[0].startswith("reach.dl:7:12: error: unknown relation `near2`")
+    assert talk("?near(x)") == ['x = "b"', "1 answer"]  # a mistake changes nothing
+    assert talk(".decl weight(x: symbol, n: number)", '+weight("b", 3)') == ["declared", "no changes"]
+    assert talk("near(x) :- weight(x, n), n > 2.") == ["near: 1 tuple"]
+    assert talk("begin", "far(x) :- near(x).") == ["error: a transaction is open; commit or rollback first"]
+
+
+def test_rules_keep_the_time_of_facts(talk: Talk) -> None:
+    talk("@3", '+seen("x")', "@5", '+seen("y")', "@6")
+    assert talk("both(x) :- recent(x), seen(x).") == ["both: 2 tuples"]
+    assert talk("@12.9") == ["no changes"]
+    assert talk("@13") == ['-recent("x")', '-both("x")']
+    assert talk("@15") == ['-recent("y")', '-both("y")']
+    talk.repl.session.check()
+
+
+def test_a_query_in_a_transaction_says_what_it_shows(talk: Talk) -> None:
+    assert talk("begin", "?link") == ['link("a", "b")', 'link("b", "c")', "2 tuples"]
+    said = ["as of the last commit, without the 1 open update:", "0 answers"]
+    assert talk('+link("c", "d")', '?link("c", x)') == said
+    assert talk('why reachable("a", "b")') == [said[0], '  link("a", "b")']
+    assert talk("views")[0] == said[0]
+
+
+@pytest.mark.parametrize(("pages", "shown"), [(0, 4), (1, 8), (9, 12)])
+def test_long_answers_come_in_pages(pages: int, shown: int) -> None:
+    session = livelog.open(datalog.parse("r(x, y) :- n(x), n(y)."), facts={"n": [(i,) for i in range(12)]})
+    out = io.StringIO()
+    asked: list[int] = []
+
+    def more() -> bool:
+        asked.append(1)
+        return len(asked) <= pages
+
+    Repl(session, out, more=more, height=lambda: 6).execute("?n(x)")
+    lines = out.getvalue().splitlines()
+    assert len(lines) == shown + 1 and lines[-1] == "12 answers"  # all are counted
+
+
+@pytest.mark.parametrize(
+    ("text", "unfinished"),
+    [
+        ('r(x) :- e(x), x != "a\\"b".', False), ('r(x) :- e(x), x != "a\\"b.', True), ("r(x) :- e(x). // all", False),
+        ("r(x) :- e(x) // all.", True), ('r(x) :- e(x, "// no comment").', False), ("r(x) :- // begins\n e(x).", False),
+        ("?r(x) // (", False), ('?r("a\\"(", x)', False), ('?r("a\\")", x', True),
+    ],
+)  # fmt: skip
+def test_what_goes_on_in_the_next_line(text: str, unfinished: bool) -> None:
+    assert is_unfinished(text) == unfinished
+
+
 # --- through a pipe ------------------------------------------------------------------------------------------
 
 
@@ -198,8 +287,19 @@ def test_pipe(place: Path) -> None:
         COMMAND, input="oops\n+link(\"a\", \"b\")", cwd=place, env=environment(place), capture_output=True, text=True,
         timeout=120,
     )  # fmt: skip
-    assert done.returncode == 1 and done.stdout.endswith('+reachable("a", "b")\n')
+    assert done.returncode == 1 and done.stdout == '+reachable("a", "b")\n'
+    assert done.stderr.startswith("error: not a command")  # what is wrong does not mix with what is answered
     assert not (place / ".livelog_history").exists()
+
+
+def test_a_rule_over_several_lines(place: Path) -> None:
+    text = '+link("a", "b")\nnear(x) :-\n  link("a", x).\n?near(x),\n x != "c"\nopen(x) :-\n\n?near(x)\n'
+    done = subprocess.run(
+        COMMAND, input=text, cwd=place, env=environment(place), capture_output=True, text=True, timeout=120
+    )
+    said = ['+reachable("a", "b")', "near: 1 tuple", 'x = "b"', "1 answer", 'x = "b"', "1 answer"]
+    assert (done.returncode, done.stdout.splitlines()) == (1, said)
+    assert "the program ends too early" in done.stderr
 
 
 # --- through a pseudo terminal -------------------------------------------------------------------------------
@@ -326,3 +426,13 @@ def test_colours_and_a_home_that_cannot_be_written(place: Path) -> None:
             assert terminal.process.wait(60) == 0
         finally:
             terminal.close()
+
+
+def test_how_many_facts_a_deletion_meets_is_said(talk: Talk, tmp_path: Path) -> None:
+    first, *changes = talk('-link("a", _)')
+    assert first == "1 fact deleted" and len(changes) == 2
+    assert talk('-link("a", _)') == ["0 facts deleted", "no changes"]
+    assert talk("begin", '+link("c", "d")', "-link(_, _)") == ["2 facts deleted"]
+    talk("rollback")
+    (tmp_path / "u").write_text("-link(_, _)\n")
+    assert talk(f"load {tmp_path / 'u'}")[0] == "-link(_, _): 1 fact deleted"

@@ -23,7 +23,7 @@ import datalog
 import livelog
 from livelog.cli import main
 from livelog.runtime.spark.crew import Crew
-from livelog.runtime.spark.journal import Journal
+from livelog.store.journal import Journal
 from tests.kills import (
     FACTS,
     PROGRAM,
@@ -123,6 +123,83 @@ def test_killed_at_any_step_of_a_transaction(spark: Any, tmp_path: Path, monkeyp
                 kill(again.runtime.pids[1])
                 again.transact(("delete", "link", (9, 4)))
             assert published(again.session, "reach") == again.total["reach"], step
+
+
+def test_a_log_that_lost_its_end(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is refused with the numbers that are missing, from Python and by the command; the loss can be accepted."""
+    directory = tmp_path / "session"
+    checked = open_checked(spark, directory)
+    log = directory / "log" / "0.log"
+    with checked.session:
+        checked.runtime.follow("reach", True)
+        checked.transact(("insert", "link", (7, 8)))
+        size, base = log.stat().st_size, checked.base.copy()
+        checked.transact(("delete", "link", (0, 1)))
+        checked.transact(("insert", "link", (9, 4)))
+        last = checked.runtime.journal.number
+    with log.open("r+b") as file:
+        file.truncate(size + 11)
+    (directory / "acknowledged").unlink()  # the change files know it as well
+    sentence = f"transactions {last - 1} to {last}, which {directory}/changes/reach/"
+    with pytest.raises(livelog.RuntimeProblem, match=sentence):
+        resume(spark, directory, base)
+    with pytest.raises(livelog.RuntimeProblem, match="--accept-loss"):
+        livelog.resume(directory, livelog.Spark(spark, partitions=3), functions={"touch": harmless})
+    runtime = livelog.Spark(spark, partitions=3)
+    session = livelog.resume(directory, runtime, functions={"touch": harmless}, accept_loss=True)
+    again = Checked(session, {}, base)
+    with session:
+        assert again.runtime.journal.number == last
+        again.transact(("delete", "link", (2, 3)))
+        assert again.runtime._latest == last + 1
+        assert published(session, "reach") == again.total["reach"], "what was lost is not published"
+
+
+def test_a_disk_that_is_full(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller hears of it, the workers are those before, the session can be read, and goes on when there is room."""
+    directory = tmp_path / "session"
+    checked = open_checked(spark, directory)
+    full = "No space left on device"
+    with checked.session as session:
+        checked.runtime.follow("reach", True)
+        checked.transact(("insert", "link", (7, 8)))
+        writer, number = checked.runtime.journal._writer, checked.runtime.journal.number
+        real, room = writer.append, [0]
+
+        def append(body: bytes) -> None:
+            room[0] -= 1
+            if room[0] < 0:
+                raise livelog.RuntimeProblem(f"cannot write to {writer.path}: {full}")
+            real(body)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(writer, "append", append)
+            for left in (0, 1):  # for nothing, and for the transaction but not for its outcome
+                room[0] = left
+                outcome = "the transaction was not begun" if not left else "rolled back; the session can be read"
+                checked.refuse(outcome, ("insert", "link", (9, 4)), ("delete", "link", (0, 1)))
+            room[0] = 1
+            with pytest.raises(livelog.RuntimeProblem, match=full):
+                checked.runtime.follow("degree", True)
+            assert list(session["reach"]) and checked.runtime.generation == 1
+            assert checked.runtime.journal.number == number
+            shutil.copytree(directory, tmp_path / "copy")
+        checked.runtime.follow("degree", True)
+        checked.transact(("insert", "link", (9, 4)))
+        assert checked.runtime.generation == 1
+        for view in ("reach", "degree"):
+            assert published(session, view) == checked.total[view]
+    again = resume(spark, tmp_path / "copy", copied(checked.base, ("insert", "link", (9, 4))))
+    again.session.close()
+
+
+def copied(base: Base, *undone: Any) -> Base:
+    """A model without its last insertions."""
+    base = base.copy()
+    base.apply([("delete", relation, row) for _, relation, row in undone])
+    return base
 
 
 def test_killed_during_a_checkpoint(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +367,10 @@ def test_the_driver_is_killed(spark: Any, tmp_path: Path, seed: int) -> None:
 
 
 def test_a_torn_tail_is_cut(spark: Any, tmp_path: Path) -> None:
-    """Any number of bytes may be missing at the end: what stands before them is there."""
+    """Any number of bytes may be missing at the end where a machine stopped: what stands before them is there.
+
+    What somebody was told of must not be missing: then the log has been damaged since.
+    """
     directory = tmp_path / "session"
     rng = random.Random(5)
     checked = open_checked(spark, directory)
@@ -313,6 +393,10 @@ def test_a_torn_tail_is_cut(spark: Any, tmp_path: Path) -> None:
         size = newest.stat().st_size
         os.truncate(newest, max(16, size - cut))
         runtime = livelog.Spark(spark, partitions=3)  # another number would make a checkpoint, and number that
+        if cut == 30:
+            with pytest.raises(livelog.RuntimeProblem, match="its end is missing, with transaction"):
+                livelog.resume(copy, runtime, functions={"touch": harmless})
+        (copy / "acknowledged").unlink()
         with livelog.resume(copy, runtime, functions={"touch": harmless}) as session:
             number = session._runtime.journal.number
             reached.add(number)
@@ -367,6 +451,21 @@ def test_no_session(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["resume", str(tmp_path / "nowhere")]) == 2
     assert "does not exist" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_was_about_to_follow_was_not_told(spark: Any, tmp_path: Path) -> None:
+    """So the view is not followed, and can be from here on: its changes add up then."""
+    directory = tmp_path / "session"
+    session = open_checked(spark, directory, partitions=1).session
+    view = session.views[0]
+    session._runtime.journal.begin((), follow=view)  # and the driver is no more
+    session.close()
+    session = livelog.resume(directory, livelog.Spark(spark, partitions=1), functions={"touch": harmless})
+    runtime = session._runtime
+    assert view not in runtime.journal.follows and runtime.journal.waiting is None
+    (first,) = session.changes(view, name="reader")
+    assert first.inserted == list(session[view]) and not first.deleted
+    session.close()
 
 
 # --- the command ---------------------------------------------------------------------------------------------
@@ -473,7 +572,7 @@ def test_functions_in_python_are_not_stored(
     open_checked(spark, directory, partitions=1).session.close()
     assert main(["resume", str(directory)]) == 1
     err = capsys.readouterr().err
-    assert "touch" in err and "livelog.resume" in err
+    assert "touch" in err and "--functions FILE.py" in err
 
 
 def test_constants_are_those_of_the_session(

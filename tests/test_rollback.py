@@ -10,6 +10,7 @@ import pytest
 
 import datalog
 import livelog
+from livelog.runtime.worker import Worker
 from tests.cases import program_of
 from tests.harness import METHODS
 from tests.oracle import evaluate
@@ -247,6 +248,88 @@ def test_an_exception_inside_the_block_changes_nothing() -> None:
     assert views(session) == before
     with pytest.raises(livelog.UsageProblem):
         tx.insert("link", (5, 6))
+
+
+# --- interrupts of what should not be interrupted ------------------------------------------------------------
+
+
+def struck(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, at: int, times: int = 1) -> None:
+    """Let a method be interrupted instead of called, at its call of that number and the next ones."""
+    real, calls = getattr(owner, name), 0
+
+    def method(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if at <= calls < at + times:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(owner, name, method)
+
+
+LINKS = [(i, i + 1) for i in range(5)]
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("at", [1, 2])
+def test_an_interrupt_between_the_commits_of_partitions(
+    monkeypatch: pytest.MonkeyPatch, at: int, times: int
+) -> None:
+    """Everything is evaluated: the commit goes to its end, by this transaction or by whoever comes next."""
+    session = asking(Oracle(), 2)
+    told: list[Any] = []
+    session.subscribe("reach", told.append)
+    struck(monkeypatch, Worker, "commit", at, times)
+    with pytest.raises(KeyboardInterrupt), session.transaction() as tx:
+        tx.insert("link", (5, 6))
+    assert tx.changes["reach"].inserted == [(i, 6) for i in range(6)] == told[0].inserted
+    if times == 3:  # the commit, its completion, and the first look
+        with pytest.raises(KeyboardInterrupt):
+            list(session["reach"])
+    assert len(session["reach"]) == 21 and session.stats().transactions == 1
+    session.check()
+    assert session.load("link", [(6, 7)])["reach"].inserted == [(i, 7) for i in range(7)]
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("step", ["apply", "rollback", "renewed", "start_over", "begin", "finish"])
+def test_a_second_interrupt_in_the_rollback(
+    monkeypatch: pytest.MonkeyPatch, step: str, way: str, partitions: int
+) -> None:
+    oracle = Oracle()
+    session = asking(oracle, partitions, **WAYS[way])
+    before = views(session)
+    with monkeypatch.context() as patch:
+        struck(patch, Worker, "changes" if way != "recompute" else "differences", partitions)
+        struck(patch, Worker, step, 1 + partitions * (step in ("apply", "begin", "finish")), 2)
+        with pytest.raises(KeyboardInterrupt), session.transaction() as tx:
+            tx.insert("link", (5, 6))
+            tx.delete("link", (1, 2))
+        with pytest.raises(livelog.UsageProblem):
+            _ = tx.changes
+    assert views(session) == before and list(session["link"]) == LINKS and session.stats().transactions == 0
+    session.check()
+    assert session.load("link", [(5, 6)])["reach"].inserted == [(i, 6) for i in range(6)]
+
+
+def test_a_rule_cannot_look_at_its_own_session() -> None:
+    """What it would see is neither before the transaction nor after it."""
+    asked: list[str] = []
+
+    def ask(x: int) -> int:
+        if session is not None and x > 4:
+            for look in (lambda: len(session["reach"]), lambda: session.load("link", [(7, 8)]), lambda: session.clock):
+                with pytest.raises(livelog.UsageProblem, match="in the middle of a transaction") as problem:
+                    look()
+                asked.append(str(problem.value))
+        return 1
+
+    session: Any = None
+    session = asking(ask, 1)
+    session.load("link", [(5, 6), (6, 7)])
+    assert asked and len(session["reach"]) == 28
+    session.check()
 
 
 # --- errors that are none ------------------------------------------------------------------------------------

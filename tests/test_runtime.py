@@ -14,6 +14,7 @@ from livelog.runtime import local
 from livelog.runtime.absorption import Absorption
 from livelog.runtime.component import Component
 from livelog.runtime.frames import decode
+from livelog.runtime.runtime import OPEN
 from operators.ledger import REPLACED, DemandLedger
 from operators.provenance import support
 from tests.cases import program_of
@@ -203,7 +204,7 @@ def test_a_copy_of_what_died_is_not_let_in(ship: str) -> None:
         before = dict(component.tables[number].rows)
         component.receive(2, "insert", number, [((7, 8), [1001, 1005]), ((7, 9), [1005])])
         assert component.tables[number].rows.keys() - before.keys() == {(7, 9)}
-        session._runtime.stale = True  # what happened here never happened
+        session._runtime.state = OPEN  # what happened here never happened
         assert list(session["reachable"]) == [(1, 2)]
         session.check()
 

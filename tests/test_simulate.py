@@ -291,6 +291,83 @@ def test_constants_and_facts_of_the_program_travel() -> None:
     assert isinstance(change, Done) and change.changed == {"r": ([(5,)], [])} and change.time == 2.0
 
 
+# --- a network of one's own ----------------------------------------------------------------------------------
+
+SYMBOLS = """.decl link(src: symbol, dst: symbol)
+reachable(x, y) :- link(x, y).
+reachable(x, y) :- link(x, z), reachable(z, y).
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("own.dl").write_text(SYMBOLS)
+    Path("links.csv").write_text("owner,to,cost,from\nx,oslo,3,rome\ny,bonn,4,oslo\ny,rome,2,bonn\nx,bern,1,rome\n")
+    Path("plain.csv").write_text("rome,oslo\noslo,bonn\nbonn,rome\nrome,bern\n")
+    Path("data").mkdir()
+    Path("data/link.facts").write_text("rome\toslo\noslo\tbonn\nbonn\trome\nrome\tbern\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("network", [["--topology", "links.csv"], ["--topology", "plain.csv"], ["-F", "data"]])
+def test_chosen_failures_of_an_own_network(network: list[str], own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    failures = ["--fail", 'link("rome", "oslo")', "--fail", 'link("bonn", _)']
+    assert main(["simulate", "own.dl", *network, *failures, "--plot", "n.svg"]) == 0
+    out, err = capsys.readouterr()
+    assert "(4 nodes, 4 edges), 2 chosen failures" in out and not err
+    assert 'link("rome", "oslo") fails' in out and "reachable -6" in out and "reachable -4" in out
+    assert "views: reachable 2" in out
+    assert Path("n.svg").stat().st_size > 10_000
+
+
+def test_what_is_wrong_with_a_chosen_failure(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for fail, message in (
+        ('link("rome", "osl")', '--fail link("rome", "osl"): there is no such fact; there is link("rome", "'),
+        ('lnk("a")', "the program has no base relation `lnk`: did you mean `link`?"),
+        ('link("a"', "expected ',' or ')'"),
+        ('link("a", "b", 3)', "`link` has 2 columns, not 3"),
+    ):
+        assert main(["simulate", "own.dl", "-F", "data", "--fail", fail]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["simulate", "own.dl", "-F", "data", "--fail", "link(_)", "--workload", "churn"]) == 2
+    assert "take the place of a workload" in capsys.readouterr().err
+
+
+def test_both_directions_of_an_undirected_link_fail(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("both.csv").write_text("a;b\nb;a\nb;c\nc;b\n")
+    assert main(["simulate", "own.dl", "--topology", "both.csv", "--fail", 'link("a", "b")']) == 0
+    assert "reachable -5" in capsys.readouterr().out  # all but b-b, b-c, c-b, c-c of nine
+
+
+def test_links_are_not_mixed_in_silence(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "own.dl", "-F", "data", "--topology", "ts20", "--steps", "1"]) == 0
+    err = capsys.readouterr().err
+    assert "note: `link` has " in err and "facts of the network (ts20) beside the 4 that were given" in err
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("a,b\na\n", "bad.csv:2: a link needs a source and a target, and the row has 1 field"),
+    ("a,b,x\n", "bad.csv:1: the latency 'x' is not a number of at least 0"),
+    ("a,\n", "bad.csv:1: the target of the link is empty"),
+    ("src,dst\n", "bad.csv: there is no link in the file"),
+    ("", "bad.csv: there is no link in the file"),
+    ('a,"b\n', "bad.csv:1: unexpected end of data"),
+])  # fmt: skip
+def test_tables_that_are_none(text: str, message: str, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bad.csv").write_text(text)
+    assert main(["simulate", "own.dl", "--topology", "bad.csv"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_functions_travel_by_file(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("f.py").write_text("def far(x: str) -> int:\n    return len(x)\n")
+    Path("own.dl").write_text(SYMBOLS + "length(x, far(x)) :- reachable(x, _).\n")
+    command = ["own.dl", "-F", "data", "--functions", "f.py", "--steps", "1"]
+    assert main(["simulate", *command]) == 0 and "length +3" in capsys.readouterr().out
+    assert main(["compare", *command, "--strategies", "absorption/demand,recompute"]) == 0
+
+
 def test_functions_cannot_travel() -> None:
     program = datalog.check(datalog.parse("r(double(x)) :- n(x)."), functions={"double": lambda x: 2 * x})
     with pytest.raises(UsageProblem, match="where Python functions cannot follow: double"):

@@ -103,3 +103,11 @@ def test_a_change_log_has_an_entry_for_every_view() -> None:
 def test_the_benchmark_runs() -> None:
     result = transactions.run(batches=1, runs=1)
     assert [row["program"] for row in result.rows] == list(transactions.PROGRAMS)
+
+
+def test_the_benchmark_measures_another_checkout() -> None:
+    result = transactions.compare(transactions.HERE, pairs=1, turns=2)
+    assert [row["program"] for row in result.rows] == list(transactions.PROGRAMS)
+    assert all(row["lowest"] == row["ratio"] == row["highest"] > 0 for row in result.rows)
+    (bar,) = result.bars
+    assert bar.limit == 1.05 and bar.figure > 0

@@ -102,6 +102,26 @@ def test_a_session_that_is_kept(call: Call, tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_changes_of_a_session_that_is_followed(call: Call, spark: Any, tmp_path: Path) -> None:
+    folder = str(tmp_path / "kept")
+    with livelog.open("reach.dl", facts="data", runtime=livelog.Spark(spark, partitions=2, checkpoint=folder)) as s:
+        assert call("changes", folder, "reachable")[0] == 1  # nobody has asked for them
+        number = s.changes("reachable").since
+        with s.transaction() as tx:
+            tx.insert("link", ("c", "d"))
+        code, out, err = call("changes", folder, "reachable", "--since", str(number), "--format", "csv")
+        n = tx.changes.transaction
+        assert (code, err) == (0, "") and out.splitlines() == [f"{n},+,reachable,{x},d" for x in "abc"]
+        assert json.loads(call("changes", folder, "reachable", "--format", "json")[1].splitlines()[0]) == {
+            "transaction": number, "changes": {"reachable": {
+                "inserted": [["a", "b"], ["a", "c"], ["b", "c"]], "deleted": []}},
+        }  # fmt: skip
+    code, _, err = call("resume", folder, "--sync", "always")
+    assert code == 2 and "--sync is for sessions in this process, and this one is over Spark" in err
+    code, _, err = call("run", "reach.dl", "--store", folder)
+    assert code == 1 and "is one over Spark: `livelog resume` goes on with it" in err
+
+
 def test_demo(call: Call) -> None:
     def told(*options: str) -> list[str]:
         code, out, err = call("demo", "--fast", *options)

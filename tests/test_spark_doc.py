@@ -1,4 +1,4 @@
-"""What docs/spark.md shows works, from its first block to its last."""
+"""What docs/spark.md and the README show works, from the first block to the last."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+README = Path(__file__).parents[1] / "README.md"
 PAGE = Path(__file__).parents[1] / "docs" / "spark.md"
 PROGRAM = """
 .decl link(src: symbol, dst: symbol, cost: number)
@@ -18,6 +19,34 @@ INCOMING = """\
 {"op": "insert", "src": "d", "dst": "e", "cost": 4}
 {"op": "delete", "src": "a", "dst": "b", "cost": 3}
 """
+
+
+def test_the_readme(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it stands there, on the program that stands there, with the DataFrames that it speaks of."""
+    monkeypatch.chdir(tmp_path)
+    text = README.read_text()
+    program = re.search(r"\$ cat reach\.dl\n(.*?)\n\$ ", text, re.DOTALL)
+    (snippet,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "SparkSession" in block]
+    assert program is not None
+    (tmp_path / "reach.dl").write_text(program[1])
+    (tmp_path / "incoming").mkdir()
+    (tmp_path / "incoming" / "one.json").write_text('{"op": "insert", "src": "c", "dst": "d"}\n')
+    schema = "op string, src string, dst string"
+    names: dict[str, Any] = {
+        "links_df": spark.createDataFrame([("a", "b"), ("b", "c")], ["src", "dst"]),
+        "updates_df": spark.readStream.schema(schema).json(str(tmp_path / "incoming")),
+    }
+    exec(snippet.replace('"query"', repr(str(tmp_path / "query"))), names)  # Spark's own folder is elsewhere
+    session = names["session"]
+    try:
+        (query,) = spark.streams.active
+        query.processAllAvailable()
+        query.stop()
+        ways = {("b", "c"), ("b", "d"), ("c", "d")}
+        assert set(session["reachable"]) == ways
+        assert {tuple(row) for row in session["reachable"].to_spark().collect()} == ways
+    finally:
+        session.close()
 
 
 def test_the_page(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,6 +227,36 @@ def test_half_an_answer(live: Live) -> None:
     live.goes_on("it did not prove in time", since=since)
 
 
+def test_all_files_are_their_owners(live: Live, spark: Any) -> None:
+    """Those that executors write as well: parts of checkpoints, batches, change files."""
+    runtime = live.checked.runtime
+    runtime.follow("degree", True)
+    live.checked.session.load("link", spark.createDataFrame([(0, 1)], "a long, b long"))  # which is there already
+    files = list(live.directory.rglob("*"))
+    live.checked.session.checkpoint()
+    files += [live.directory, *live.directory.rglob("*")]
+    kinds = {path.relative_to(live.directory).parts[0] for path in files if path != live.directory}
+    assert {"session.json", "running.json", "log", "changes", "checkpoints", "batches", "lock"} <= kinds
+    modes = {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in files if path.exists()}
+    assert modes == {(True, 0o700), (False, 0o600)}
+
+
+def test_a_message_that_was_made_up_between_two_who_know_the_secret(live: Live) -> None:
+    """A relay that let a client shake hands: what it adds is dropped, and the session goes on."""
+    for index, door in enumerate(live.doors):
+        since = live.mark
+        client = live.client(door)
+        raw = socket.socket(fileno=os.dup(client.fileno()))
+        raw.setblocking(True)
+        frame = pack(["follow", "lonely", True])
+        raw.sendall(struct.pack(">I", len(frame)) + frame + secrets.token_bytes(16))
+        assert dropped(raw)
+        client.close()
+        who = "dropped a client" if index == 0 else f"partition {index - 1}: dropped a client"
+        live.goes_on(who, "somebody changes it on its way", since=since)
+    assert "lonely" not in live.checked.runtime.journal.follows
+
+
 # --- who knows it and talks nonsense -------------------------------------------------------------------------
 
 
@@ -510,7 +540,7 @@ def test_nothing_from_the_wire_can_become_code() -> None:
     modules = {"pickle", "_pickle", "cloudpickle", "marshal", "shelve", "dill", "joblib", "yaml", "pyspark.cloudpickle",
                "pyspark.serializers"}  # fmt: skip
     calls = {"eval", "exec", "compile", "__import__"}
-    files = sorted((ROOT / "livelog" / "runtime").rglob("*.py"))
+    files = sorted(p for room in ("runtime", "store") for p in (ROOT / "livelog" / room).rglob("*.py"))
     assert len(files) > 30
     for file in files:
         for node in ast.walk(ast.parse(file.read_text())):

@@ -25,6 +25,7 @@ from livelog.cli import main
 from livelog.runtime.skew import LEAST, held_by, join_rules, skew
 from livelog.runtime.spark.handshake import Door, Greeting, Role
 from livelog.runtime.spark.wire import Connection, WireError
+from livelog.store.formats import Description, sealed
 from livelog.top import Client, Silent, Top, as_json, findings, render
 
 ROOT = Path(__file__).parents[1]
@@ -352,7 +353,7 @@ def _until(done: Callable[[], bool], seconds: float = 60.0) -> None:
         (lambda d: (d.rmdir(), d.write_text("")), 2,
          "livelog top: error: the session's directory '{}' is not a folder"),
         (lambda d: None, 1, "error: no session runs in '{}'"),
-        (lambda d: (d / "session.json").write_text("{}"), 1,
+        (lambda d: (d / "session.json").write_bytes(sealed(Description(name="r.dl", program="r(x) :- e(x)."))), 1,
          "error: no session runs in '{0}'; livelog resume {0} continues the one that did"),
     ],
 )  # fmt: skip

@@ -380,7 +380,7 @@ def test_networks_with_a_density(name: str, density: str, links: int) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("ring", {}, "unknown network 'ring': choose ts20, .*sensor-grid or a file that ends in .alt, .gb, .graphml"),
+        ("ring", {}, "unknown network 'ring': choose ts20, .*sensor-grid or a file that ends in .alt, .csv, .gb"),
         ("ts100", {"density": "thick"}, "unknown density 'thick': choose dense or sparse"),
         ("sensor-grid", {"density": "dense"}, "only a transit-stub network can be made dense, and sensor-grid is none"),
         ("nowhere.gb", {}, "there is no file 'nowhere.gb'"),

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datalog.errors import RuntimeProblem
-from livelog.runtime.spark import checkpoint
-from livelog.runtime.spark.checkpoint import Part, check_part, read_part, write_part
-from livelog.runtime.spark.records import Damaged
+from livelog.store import parts as module
+from livelog.store.parts import Part, check_part, read_part, write_part
+from livelog.store.records import Damaged
 
 Rows = list[tuple[tuple[Any, ...], int, float | None]]
 
@@ -61,7 +61,7 @@ def test_parts_come_back_exactly(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, given_: Any, batch: int
 ) -> None:
     """Also when it is only in a later batch that a column proves to be mixed, or the first count or expiry comes."""
-    monkeypatch.setattr(checkpoint, "BATCH", batch)
+    monkeypatch.setattr(module, "BATCH", batch)
     there_and_back(tmp_path_factory.mktemp("part"), *given_)
 
 
@@ -113,7 +113,7 @@ def test_a_column_is_typed_only_if_that_loses_nothing(
 ) -> None:
     rows: Rows = [((v,), 1, None) for v in values]
     assert kinds(there_and_back(tmp_path, ["a"], [type_], rows)) == {"a": kind}
-    monkeypatch.setattr(checkpoint, "BATCH", 1)
+    monkeypatch.setattr(module, "BATCH", 1)
     assert kinds(there_and_back(tmp_path, ["a"], [type_], rows)) == {"a": kind}
 
 
@@ -139,7 +139,7 @@ def test_every_flipped_byte_is_found(tmp_path: Path) -> None:
 
 
 def test_a_failure_in_the_middle_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "BATCH", 2)
+    monkeypatch.setattr(module, "BATCH", 2)
     path = tmp_path / "x.parquet"
     part = write_part(path, ["a"], ["number"], [((1,), 1, None)])
 
@@ -169,7 +169,7 @@ def test_a_folder_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
 MILLION = """
 import resource, sys
 from pathlib import Path
-from livelog.runtime.spark.checkpoint import read_part, write_part
+from livelog.store.parts import read_part, write_part
 
 names = [f"node {i}" for i in range(1000)]
 
