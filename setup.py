@@ -6,7 +6,7 @@ from setuptools import Extension, setup
 modules = cythonize(
     [
         Extension(f"operators.compiled.{part}", [f"operators/compiled/{part}.pyx"])
-        for part in ("cells", "facts", "rows")
+        for part in ("cells", "columns", "facts", "rows")
     ],
     build_dir="build",
 )
