@@ -181,6 +181,31 @@ print(done + failed, failed > 0, stray, owner._watch.firing)
     ).split() == ["50000", "True", "0", "False"]
 
 
+def test_a_debugger_can_be_used_after_a_limit_was_passed() -> None:
+    """What was to be raised and did not come leaves nothing behind that CPython would look for again and again."""
+    assert apart(
+        """
+import sys, datalog, livelog
+program = datalog.parse("n(x) :- s(x). n(x + 1) :- n(x).")
+session = livelog.open(program, timeout=0.3, limit=10**12)
+for _ in range(2):
+    try:
+        session.load("s", [(1,)])
+    except livelog.RuntimeProblem as problem:
+        print("longer than 0.3 s" in str(problem))
+lines = 0
+def count(*_):
+    global lines
+    lines += 1
+    return count
+sys.settrace(count)
+session.load("s", [])
+sys.settrace(None)
+print(lines > 10)
+"""
+    ).split() == ["True"] * 3
+
+
 def test_the_watchdog_ends_with_the_last_session() -> None:
     assert apart(
         """

@@ -54,6 +54,28 @@ def watched(method: Callable[..., Any]) -> None:
     _marked.add(method.__code__)
 
 
+class _TakenBack(BaseException):
+    """Comes in place of what was to be raised in this thread."""
+
+
+def _take_back() -> None:
+    """What is yet to be raised in this thread by another one is not.
+
+    Setting it to nothing is not enough: CPython looks for it at every call from then on, finds nothing, and looks again
+    (for ever, if the call is traced, by a debugger say). It only stops when something has come.
+    """
+    own = ctypes.c_ulong(get_ident())
+    try:
+        _raise(own, ctypes.py_object(_TakenBack))
+        while True:  # it comes at once
+            pass
+    except _TakenBack:
+        return
+    except BaseException:  # an interrupt was faster
+        _raise(own, None)
+        raise
+
+
 class Watch:
     """What one runtime may take: memory of the process, and seconds for each transaction. None is no limit.
 
@@ -83,7 +105,7 @@ class Watch:
         (Or it comes here, and the transaction has failed.)
         """
         with self._lock:
-            _raise(ctypes.c_ulong(get_ident()), None)
+            _take_back()
             self.firing = False
 
     def told(self, error: BaseException) -> BaseException:
