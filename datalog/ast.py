@@ -17,14 +17,18 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 __all__ = [
-    "DEEPEST", "Aggregate", "Atom", "Call", "Column", "Comparison", "Constant", "Directive", "Expression",
-    "HeadAggregate", "Literal", "Negation", "Program", "Relation", "Rule", "Source", "Span", "Variable",
-    "expressions", "replace", "variables",
+    "ARRIVAL", "DEEPEST", "Aggregate", "Atom", "Call", "Column", "Comparison", "Constant", "Directive", "Expression",
+    "HeadAggregate", "Literal", "Negation", "Program", "Read", "Relation", "Rule", "Source", "Span", "Sync", "Ticks",
+    "Variable", "expressions", "replace", "variables",
 ]
 
 
 DEEPEST = 200
 """Levels of nesting, in a program and in a list: whatever walks them is recursive."""
+
+
+ARRIVAL = "@"
+"""The column of a stream, and of a relation that is read with its times, that no program can write: the time."""
 
 
 class Source(msgspec.Struct, frozen=True, gc=False):
@@ -140,13 +144,36 @@ class HeadAggregate(Node, frozen=True, eq=False):
 # --- literals ------------------------------------------------------------------------------------------------
 
 
-class Atom(Node, frozen=True, eq=False):
-    """A relation applied to arguments. In a head the arguments may be `HeadAggregate`s."""
+class Ticks(Node, frozen=True, eq=False):
+    """The points of time `start`, `start + period`, ... `Ticks(1, 0)` is every whole tick of the clock."""
 
-    compared = attrgetter("relation", "arguments")
+    compared = attrgetter("period", "start")
+    period: Any
+    start: Any
+
+
+class Sync(Node, frozen=True, eq=False):
+    """What stands behind `at`: the name of a view of time points, or the `ticks` of `every(2)`."""
+
+    compared = attrgetter("name", "ticks")
+    name: str
+    ticks: Ticks | None = None
+    span: Span = NOWHERE
+
+
+class Atom(Node, frozen=True, eq=False):
+    """A relation applied to arguments. In a head the arguments may be `HeadAggregate`s.
+
+    `r(x)@t at s`, until the program is checked: `time` is what is bound to the time of the tuple, `sync` at which
+    points the relation is read.
+    """
+
+    compared = attrgetter("relation", "arguments", "time", "sync")
     relation: str
     arguments: tuple[Any, ...]
     span: Span = NOWHERE
+    time: Any = None
+    sync: Sync | None = None
 
 
 class Negation(Node, frozen=True, eq=False):
@@ -215,9 +242,12 @@ class Column(Node, frozen=True, eq=False):
 
 
 class Relation(Node, frozen=True, eq=False):
-    """What is known of a relation. Column lists are positions. `declared` is False for inferred ones."""
+    """What is known of a relation. Column lists are positions. `declared` is False for inferred ones.
 
-    compared = attrgetter("name", "columns", "key", "ttl", "bag", "partition", "declared")
+    In a checked program a `stream` is a bag with one more column, the last one: the time of arrival (`ARRIVAL`).
+    """
+
+    compared = attrgetter("name", "columns", "key", "ttl", "bag", "partition", "declared", "stream")
     name: str
     columns: tuple[Column, ...]
     key: tuple[int, ...] = ()
@@ -226,10 +256,30 @@ class Relation(Node, frozen=True, eq=False):
     partition: tuple[int, ...] | None = None
     declared: bool = True
     span: Span = NOWHERE
+    stream: bool = False
 
     @property
     def arity(self) -> int:
         return len(self.columns)
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns that a program can name: of a checked stream, all but the time."""
+        return self.columns[:-1] if self.columns and self.columns[-1].name == ARRIVAL else self.columns
+
+
+class Read(Node, frozen=True, eq=False):
+    """How a checked program reads a relation: `name` stands for it in rules.
+
+    `kind` `time`: `r@` has the tuples of `relation` with their times in one more column. `at`: `r at s` is `relation`
+    as of the last point of `sync`, a view of time points or one of `Program.clocks`.
+    """
+
+    compared = attrgetter("name", "relation", "kind", "sync")
+    name: str
+    relation: str
+    kind: str
+    sync: str = ""
 
 
 class Directive(Node, frozen=True, eq=False):
@@ -252,9 +302,14 @@ class Program(Node, frozen=True, eq=False, gc=True):
     `problems` are mistakes in declarations that the parser met; `check` reports them with its own. `remarks` are about
     what was read and does nothing. `longest` is how long the texts and lists that rules make may be; None is what
     `datalog.values` has.
+
+    After `check`, `reads` are the relations that stand for another one with its times, or as of the last point of a
+    view, each after what it reads; `clocks` are those of time: `now` (None), `clock`, and each `every(...)`.
     """
 
-    compared = attrgetter("rules", "relations", "directives", "constants", "source", "checked", "aliases", "longest")
+    compared = attrgetter(
+        "rules", "relations", "directives", "constants", "source", "checked", "aliases", "longest", "reads", "clocks"
+    )
     rules: tuple[Rule, ...]
     relations: Mapping[str, Relation]
     directives: tuple[Directive, ...] = ()
@@ -269,6 +324,8 @@ class Program(Node, frozen=True, eq=False, gc=True):
     problems: tuple[Any, ...] = ()
     remarks: tuple[Any, ...] = ()
     longest: int | None = None
+    reads: Mapping[str, Read] = {}
+    clocks: Mapping[str, Ticks | None] = {}
 
     @property
     def facts(self) -> tuple[Rule, ...]:
@@ -282,7 +339,7 @@ class Program(Node, frozen=True, eq=False, gc=True):
     @property
     def base(self) -> frozenset[str]:
         """Relations that only facts, files and updates fill."""
-        return frozenset(self.relations) - self.derived
+        return frozenset(self.relations) - self.derived - self.reads.keys() - self.clocks.keys()
 
     def directives_of(self, kind: str) -> tuple[Directive, ...]:
         return tuple(d for d in self.directives if d.kind == kind)
@@ -311,6 +368,7 @@ def expressions(node: Any) -> Iterator[Expression]:
             yield node
             waiting += reversed(node.arguments)
         elif isinstance(node, Atom):
+            waiting.append(node.time)
             waiting += reversed(node.arguments)
         elif isinstance(node, Comparison):
             waiting += (node.right, node.left)

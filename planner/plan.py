@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from operators.expr import Expr
+from operators.schedule import Schedule
 from operators.sums import COUNT, Factor
 
 BROADCAST: Literal["all"] = "all"
@@ -34,18 +35,23 @@ class RelationPlan(msgspec.Struct, frozen=True, gc=False):
     """A relation of the plan.
 
     `kind`: `base` (facts and updates), `view` (a relation of the program that rules define; facts may be
-    added to it as well), `auxiliary` (made by the planner).
+    added to it as well), `auxiliary` (made by the planner), `kept` (made by the planner as well; what is in it follows
+    from what was there once, and so it is kept with the facts).
     `partition`: the columns whose hash picks the owner of a tuple.
     `weighted`: an auxiliary or a `bag` whose multiplicities matter to its readers; otherwise a set.
     `selection`: aggregate selection pushed into the relation's Fixpoint, if the planner proved it.
     `layer`: what an auxiliary that `unroll` made is a layer of.
     `tolerance`: the relation is approximated; all its columns but the tolerant ones are its key.
+    `key` of a view: what tells its tuples apart, as declared or because they are groups; its changes may be updates.
+    `stream`: a bag of which the last column is the time of arrival, which operations do not give.
+    `stamped`: the kept relation of a base relation that has its tuples with the times of their arrival.
+    `until`: the windows that read the relation, if nothing else does. A tuple that has left all of them may be forgotten.
     """
 
     name: str
     columns: tuple[str, ...]
     types: tuple[str, ...]
-    kind: Literal["base", "view", "auxiliary"]
+    kind: Literal["base", "view", "auxiliary", "kept"]
     partition: tuple[int, ...]
     key: tuple[int, ...] = ()
     ttl: float | None = None
@@ -54,10 +60,27 @@ class RelationPlan(msgspec.Struct, frozen=True, gc=False):
     selection: Selection | None = None
     layer: Layer | None = None
     tolerance: Tolerance | None = None
+    stream: bool = False
+    stamped: str = ""
+    until: tuple[Leaving, ...] = ()
 
     @property
     def arity(self) -> int:
         return len(self.columns)
+
+
+class Bound(msgspec.Struct, frozen=True):
+    """A time, over the columns of a tuple, up to which something holds, or from which on. `strict`: not at it itself."""
+
+    time: Expr
+    strict: bool
+
+
+class Leaving(msgspec.Struct, frozen=True):
+    """When a tuple leaves a window for good: at the first of these bounds, as `WindowRule` has them."""
+
+    leaves: tuple[Bound, ...]
+    ticks: Schedule | None = None
 
 
 class Layer(msgspec.Struct, frozen=True, gc=False):
@@ -306,18 +329,70 @@ class NestedRule(msgspec.Struct, frozen=True):
         )
 
 
-PlanRule = MapRule | JoinRule | LookupRule | GroupRule | LineageRule | NestedRule
+class SyncRule(msgspec.Struct, frozen=True):
+    """`head` is `input` as of the last point: a regulator.
+
+    A time is a point if it is one of `ticks`, or a tuple of one of the `events`, relations of one column. The head is
+    `kept`, and lives where the input does.
+    """
+
+    id: str
+    head: str
+    input: Input
+    ticks: Schedule
+    events: tuple[Input, ...]
+    text: str
+
+
+class StampRule(msgspec.Struct, frozen=True):
+    """`head` has the tuples of `input`, each with the time at which it came into it. It is `kept`, where the input is."""
+
+    id: str
+    head: str
+    input: Input
+    text: str
+
+
+class WindowRule(msgspec.Struct, frozen=True):
+    """`head` has the tuples of `input` for which the clock is within their bounds: at or behind all of `enters` (behind
+    it, if that is strict), and before all of `leaves` (before or at it, if it is not strict).
+
+    With `ticks`, what counts is not the clock but the last of these points; before the first the window is empty.
+    """
+
+    id: str
+    head: str
+    input: Input
+    enters: tuple[Bound, ...]
+    leaves: tuple[Bound, ...]
+    ticks: Schedule | None
+    text: str
+
+
+class ClockRule(msgspec.Struct, frozen=True):
+    """`head` has one column of time: the clock (`now`), the last point of `ticks` if there was one (`last`), or all
+    points of them that have passed (`all`). It is on one partition."""
+
+    id: str
+    head: str
+    what: Literal["now", "last", "all"]
+    ticks: Schedule
+    text: str
+
+
+PlanRule = MapRule | JoinRule | LookupRule | GroupRule | LineageRule | NestedRule | SyncRule | StampRule | WindowRule | ClockRule
 
 
 class Stratum(msgspec.Struct, frozen=True):
     """Relations that are evaluated together.
 
-    `method` is `absorption` (a recursive component) or `counting` (a single relation). `inputs` are
+    `method` is `absorption` (a recursive component), `counting` (a single relation) or `kept` (one kept relation, with
+    the one SyncRule or StampRule that writes it). `inputs` are
     the relations of lower strata and base relations that its rules read, in a fixed order.
     """
 
     index: int
-    method: Literal["absorption", "counting"]
+    method: Literal["absorption", "counting", "kept"]
     relations: tuple[str, ...]
     inputs: tuple[str, ...]
     rules: tuple[PlanRule, ...]
@@ -329,6 +404,7 @@ class Plan(msgspec.Struct, frozen=True):
     `outputs` are the relations to show; a relation pruned by aggregate selection is not among them.
     `aggregates` maps each aggregate function that a user registered to its Python implementation.
     `notes` are remarks of the passes ("aggregate selection not pushed: ..."), for `explain`.
+    `syncs` has, for each view that rests on synchronised reads, directly or not, the relations that these are.
     """
 
     relations: dict[str, RelationPlan]
@@ -337,6 +413,12 @@ class Plan(msgspec.Struct, frozen=True):
     facts: dict[str, tuple[tuple[Any, ...], ...]]
     aggregates: dict[str, Any]
     notes: tuple[str, ...] = ()
+    syncs: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def timed(self) -> bool:
+        """Whether what is true depends on the clock, beside `ttl`: a transaction that moves it is then several steps."""
+        return any(isinstance(rule, _TIMED) for s in self.strata for rule in s.rules)
 
     @property
     def published(self) -> tuple[str, ...]:
@@ -351,3 +433,6 @@ class Plan(msgspec.Struct, frozen=True):
     def pruned(self) -> tuple[str, ...]:
         """The relations of which aggregate selection keeps only the best tuples."""
         return tuple(name for name, r in self.relations.items() if r.selection is not None)
+
+
+_TIMED = (SyncRule, StampRule, WindowRule, ClockRule)

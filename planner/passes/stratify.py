@@ -9,7 +9,21 @@ from msgspec.structs import replace
 
 from datalog.dependencies import components
 from planner.draft import Draft
-from planner.plan import GroupRule, Input, JoinRule, LineageRule, LookupRule, MapRule, NestedRule, PlanRule, Stratum
+from planner.plan import (
+    ClockRule,
+    GroupRule,
+    Input,
+    JoinRule,
+    LineageRule,
+    LookupRule,
+    MapRule,
+    NestedRule,
+    PlanRule,
+    StampRule,
+    Stratum,
+    SyncRule,
+    WindowRule,
+)
 
 __all__ = ["inputs_of", "stratify"]
 
@@ -86,8 +100,12 @@ def _ordered(reads: Mapping[str, Iterable[str]], rank: Mapping[str, int]) -> Ite
 
 def inputs_of(rule: PlanRule) -> tuple[Input, ...]:
     """The inputs of a rule, left to right."""
-    if isinstance(rule, (MapRule, GroupRule)):
+    if isinstance(rule, (MapRule, GroupRule, StampRule, WindowRule)):
         return (rule.input,)
+    if isinstance(rule, SyncRule):
+        return (rule.input, *rule.events)
+    if isinstance(rule, ClockRule):
+        return ()
     if isinstance(rule, (JoinRule, LineageRule)):
         return (rule.left, rule.right)
     if isinstance(rule, NestedRule):
