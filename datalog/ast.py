@@ -145,7 +145,10 @@ class HeadAggregate(Node, frozen=True, eq=False):
 
 
 class Ticks(Node, frozen=True, eq=False):
-    """The points of time `start`, `start + period`, ... `Ticks(1, 0)` is every whole tick of the clock."""
+    """The points of time `start`, `start + period`, ... `Ticks(1, 0)` is every whole tick of the clock.
+
+    Until the program is checked these are constants, or variables that name them; a start that is not given is None.
+    """
 
     compared = attrgetter("period", "start")
     period: Any
@@ -153,7 +156,7 @@ class Ticks(Node, frozen=True, eq=False):
 
 
 class Sync(Node, frozen=True, eq=False):
-    """What stands behind `at`: the name of a view of time points, or the `ticks` of `every(2)`."""
+    """What stands behind `at`: the name of a view of time points, or `every` and the `ticks` of `every(2)`."""
 
     compared = attrgetter("name", "ticks")
     name: str
@@ -368,7 +371,10 @@ def expressions(node: Any) -> Iterator[Expression]:
             yield node
             waiting += reversed(node.arguments)
         elif isinstance(node, Atom):
-            waiting.append(node.time)
+            if node.sync is not None and node.sync.ticks is not None:
+                waiting += (node.sync.ticks.start, node.sync.ticks.period)
+            if node.time is not None:
+                waiting.append(node.time)
             waiting += reversed(node.arguments)
         elif isinstance(node, Comparison):
             waiting += (node.right, node.left)
@@ -386,7 +392,7 @@ def expressions(node: Any) -> Iterator[Expression]:
 
 def _is_flat(head: Atom, body: tuple[Literal, ...]) -> bool:
     for atom in (head, *body):
-        if type(atom) is not Atom:
+        if type(atom) is not Atom or atom.time is not None or atom.sync is not None:
             return False
         for argument in atom.arguments:
             if type(argument) is not Variable and type(argument) is not Constant:
@@ -401,6 +407,8 @@ def variables(node: Any) -> list[str]:
     if isinstance(node, Rule) and node.flat:
         every = (node.head, *node.body)
         return list(dict.fromkeys([a.name for x in every for a in x.arguments if isinstance(a, Variable)]))  # type: ignore[union-attr]
+    if isinstance(node, Atom) and (node.time is not None or node.sync is not None):
+        return list(dict.fromkeys([e.name for e in expressions(node) if isinstance(e, Variable)]))
     names: dict[str, None] = {}
     for below in (node.left, node.right) if isinstance(node, Comparison) else getattr(node, "arguments", (node,)):
         if isinstance(below, Variable):

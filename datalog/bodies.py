@@ -18,6 +18,7 @@ from datalog.kinds import (
     NO_ATOMS,
     OPERATORS,
     STRENGTH,
+    SUFFIX,
     VALUE,
 )
 from datalog.pieces import Body, Misread, Raw, as_expression, between, flat_body, placed, settle
@@ -79,7 +80,10 @@ class BodyReader(ExpressionReader):
                 self.goes_on = _GOES_ON
                 arguments = self.arguments(")")
                 end = tokens[self.at - 1]
-                if tokens[self.at][0] not in _GOES_ON:
+                after = tokens[self.at][0]
+                if after in SUFFIX:
+                    return self.atom(token, arguments)
+                if after not in _GOES_ON:
                     return Atom(token[1], arguments, stretch(token, end))
                 return self.rest(self.power(Call(token[1], arguments, stretch(token, end))))
             return self.rest(self.power(self.primary(LITERAL)))
@@ -115,13 +119,14 @@ class BodyReader(ExpressionReader):
         if bang[0] == "!=":
             self.refuse(frozenset({"name"}), 1)
         self.at += 1
-        atom = self.atom(self.take("name"))
+        atom = self.whole_atom()
         return Negation(atom, between(span_of_token(bang), atom.span))
 
-    def atom(self, name: Token) -> Atom:
+    def whole_atom(self) -> Atom:
+        name = self.take("name")
         self.take("(")
-        arguments = self.arguments(")")
-        return Atom(name[1], arguments, stretch(name, self.tokens[self.at - 1]))
+        return self.atom(name, self.arguments(")"))
+
 
     # --- aggregates ---
 
@@ -156,7 +161,7 @@ class BodyReader(ExpressionReader):
         parameter = self.colon(target is not None)
         self.deeper()
         if self.tokens[self.at][0] == "name":
-            atom = self.atom(self.take("name"))
+            atom = self.whole_atom()
             body: Body = (atom,)
             span = between(span_of_token(name), atom.span)
         else:

@@ -13,9 +13,11 @@ from datalog.functions import FUNCTIONS, Function, built_in, user_functions
 from datalog.indexed import check_indexes
 from datalog.infer import infer_types
 from datalog.names import check_calls, check_relations, resolve_constants, resolve_types
+from datalog.reads import take_apart
 from datalog.report import Report
 from datalog.safety import check_safety
 from datalog.stratify import check_strata
+from datalog.written import as_written
 
 __all__ = ["check", "functions_of"]
 
@@ -49,13 +51,14 @@ def check(
     report = Report(program.source)
     report.problems += program.problems
 
-    program = resolve_constants(program, constants or {})
+    program = resolve_constants(as_written(program), constants or {})
     program = resolve_types(program, report)
     check_relations(program, known, report)
+    program, definitions = take_apart(program, report)
     check_calls(program, known, program.aggregates, report)
     check_safety(program, report)
-    check_strata(program, report)
-    program = infer_types(program, known, report)
+    check_strata(program, report, definitions)
+    program = infer_types(program, known, report, definitions)
     if not report.problems:  # what follows takes the program for a sound one
         check_indexes(program, report)
         check_approximations(program, report)

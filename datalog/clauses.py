@@ -111,6 +111,8 @@ def _number_anonymous(rule: Rule) -> Rule:
             return Variable(f"_#{next(counter)}", node.span) if node.name == "_#" else node
         if isinstance(node, (Atom, Call)):
             arguments = tuple(map(walk, node.arguments))
+            if isinstance(node, Atom) and node.time is not None:
+                return replace(node, arguments=arguments, time=walk(node.time))
             same = all(map(operator.is_, arguments, node.arguments))
             return node if same else replace(node, arguments=arguments)
         if isinstance(node, Comparison):

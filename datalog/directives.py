@@ -25,10 +25,10 @@ from datalog.tokens import Token, Tokens, span_of_token, stretch
 __all__ = ["DIRECTIVES", "DirectiveReader"]
 
 # Qualifiers are no reserved words: `key(1).` and `key(x) :- r(x).` after a declaration are a fact and a rule.
-# Those without brackets, but for `bag`, are accepted for the sake of Souffle's programs: see datalog/souffle.py.
+# Those without brackets, but for `bag` and `stream`, are accepted for Souffle's programs: see datalog/souffle.py.
 _QUALIFIER = re.compile(
     r"(?:key|partition|ttl)(?=\s*\([^()]*\)(?!\s*(,|:-|\.(?![a-z]))))"
-    r"|(?:bag|btree_delete|btree|brie|magic|no_magic|inline|no_inline|overridable|input|output|printsize)"
+    r"|(?:bag|stream|btree_delete|btree|brie|magic|no_magic|inline|no_inline|overridable|input|output|printsize)"
     r"(?![\w?])(?!\s*\()"
 )
 

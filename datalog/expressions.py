@@ -22,6 +22,7 @@ from datalog.kinds import (
     OPERATORS,
     SPECIAL,
     STRENGTH,
+    SUFFIX,
     VALUE,
 )
 from datalog.pieces import (
@@ -37,17 +38,16 @@ from datalog.pieces import (
     read_string,
     settle,
 )
-from datalog.tokens import Token, Tokens, span_of_token, stretch
+from datalog.times import TimeReader
+from datalog.tokens import Token, span_of_token, stretch
 
 __all__ = ["ExpressionReader"]
 
 
-class ExpressionReader(Tokens, ABC):
+class ExpressionReader(TimeReader, ABC):
     """Reads values; what holds literals is read by who extends this."""
 
-    __slots__ = ("anonymous", "goes_on")
-    anonymous: bool
-    """Whether a `_` was read."""
+    __slots__ = ("goes_on",)
     goes_on: frozenset[str]
     """What could go on with the literal that was read last."""
 
@@ -193,6 +193,10 @@ class ExpressionReader(Tokens, ABC):
             if after == "(":
                 self.at = at + 2
                 arguments = self.arguments(")")
+                if tokens[self.at][0] in SUFFIX:
+                    atom = self.atom(token, arguments)
+                    if atom.time is not None or atom.sync is not None:
+                        return atom
                 return Call(text, arguments, stretch(token, tokens[self.at - 1]))
             span = Span(line, column, line, column + len(text))
             return Variable(text, span) if text != "nil" else Constant((), span)

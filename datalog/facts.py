@@ -40,7 +40,7 @@ def misfit(value: Any, type_: str) -> str | None:
 def evaluate_fact(rule: Rule, relation: Relation, functions: Mapping[str, Function], report: Report) -> Rule:
     """The fact with all arguments computed; integers in float columns become floats."""
     arguments = []
-    for argument, column in zip(rule.head.arguments, relation.columns, strict=True):
+    for argument, column in zip(rule.head.arguments, relation.shown, strict=True):
         try:
             value = _value(argument, functions)
         except (ArithmeticError, ValueError, TypeError) as error:

@@ -14,6 +14,7 @@ import msgspec
 
 from datalog.aggregates import signature
 from datalog.ast import (
+    ARRIVAL,
     Aggregate,
     Atom,
     Call,
@@ -97,6 +98,8 @@ class Families:
         for relation in program.relations.values():
             if relation.declared:
                 self._declare(relation)
+            else:
+                self._times(relation)
         self.scopes = [Scope(rule.body) for rule in program.rules]
         for rule, scope in zip(program.rules, self.scopes, strict=True):
             self._rule(rule, scope)
@@ -156,6 +159,23 @@ class Families:
         for index, column in enumerate(relation.columns):
             reason = Note(f"column `{column.name}` of `{relation.name}` is declared {column.type}", column.span)
             self.columns[relation.name, index] = self._node(family_of_type(column.type), reason)
+        self._times(relation)
+
+    def _times(self, relation: Relation) -> None:
+        """Columns of times, which no declaration has: they hold numbers, and nobody knows which kind."""
+        for index, column in enumerate(relation.columns):
+            if column.numeric and (column.name == ARRIVAL or relation.name in self.program.clocks):
+                self.columns[relation.name, index] = self._node("number", Note("times are numbers"))
+
+    def points(self, relation: str, span: Span) -> None:
+        """The tuples of a relation of one column are points of time."""
+        node = self._find(self._column(relation, 0))
+        if self.family[node] is None:
+            self.family[node], self.reason[node] = "number", Note("points of time are numbers", span)
+        elif self.family[node] != "number":
+            held = _plural(str(self.family[node]))
+            self.report.add(f"`{relation}` holds {held}, but points of time are numbers", span,
+                            *filter(None, [self._note(node)]))
 
     def _unify(self, a: int, b: int, span: Span, left: Any, right: Any, where: Any = None) -> None:
         """Make two nodes one; `left` and `right` are what they are called if they clash (in `where`)."""
@@ -180,10 +200,17 @@ class Families:
         if not isinstance(thing, tuple):
             return _quote(thing)
         atom, index = thing
-        relation = self.program.relations.get(atom.relation)
+        name, known = atom.relation, self.program.relations
+        if name in known and known[name].columns[index:] and known[name].columns[index].name == ARRIVAL:
+            return "the time of a tuple"
+        while name in self.program.reads:
+            name = self.program.reads[name].relation
+        relation = known.get(name)
+        if name in self.program.clocks:
+            return f"the time of `{name}`"
         if relation and relation.declared and index < relation.arity:
-            return f"column `{relation.columns[index].name}` of `{atom.relation}`"
-        return f"column {index + 1} of `{atom.relation}`"
+            return f"column `{relation.columns[index].name}` of `{name}`"
+        return f"column {index + 1} of `{name}`"
 
     # --- walking ---
 

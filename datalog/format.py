@@ -23,6 +23,7 @@ from datalog.ast import (
     Program,
     Relation,
     Rule,
+    Sync,
     Variable,
 )
 
@@ -150,12 +151,37 @@ def format_literal(node: Any) -> str:
     '!r(x, _)'
     """
     if isinstance(node, Atom):
-        return f"{node.relation}({', '.join(map(format_expression, node.arguments))})"
+        return _format_atom(node)
     if isinstance(node, Negation):
         return f"!{format_literal(node.atom)}"
     if isinstance(node, Comparison):
         return f"{format_expression(node.left)} {node.op} {format_expression(node.right)}"
     raise TypeError(f"not a literal: {node!r}")
+
+
+def _format_atom(atom: Atom) -> str:
+    """An atom. What `datalog.reads` has put into the name of its relation stands where it was written."""
+    name, _, points = atom.relation.partition(" at ")
+    arguments, time, sync = atom.arguments, atom.time, points and f" at {points}"
+    if name[-1] == "@":
+        name, arguments, time = name[:-1], arguments[:-1], arguments[-1]
+    if atom.sync is not None:
+        sync = f" at {format_sync(atom.sync)}"
+    stamp = "" if time is None else f"@{format_expression(time)}"
+    return f"{name}({', '.join(map(format_expression, arguments))}){stamp}{sync}"
+
+
+def format_sync(sync: Sync) -> str:
+    """What stands behind `at`.
+
+    >>> from datalog.ast import Ticks
+    >>> format_sync(Sync("every2")), format_sync(Sync("every", Ticks(Constant(10), Variable("k"))))
+    ('every2', 'every(10, from=k)')
+    """
+    if sync.ticks is None:
+        return sync.name
+    start = "" if sync.ticks.start is None else f", from={format_expression(sync.ticks.start)}"
+    return f"{sync.name}({format_expression(sync.ticks.period)}{start})"
 
 
 def format_rule(rule: Rule) -> str:
@@ -175,12 +201,14 @@ def format_relation(relation: Relation) -> str:
     def names(positions: tuple[int, ...]) -> str:
         return ", ".join(relation.columns[i].name for i in positions)
 
-    parts = [f".decl {relation.name}({', '.join(f'{c.name}: {c.type}' for c in relation.columns)})"]
+    parts = [f".decl {relation.name}({', '.join(f'{c.name}: {c.type}' for c in relation.shown)})"]
     if relation.key:
         parts.append(f"key({names(relation.key)})")
     if relation.ttl is not None:
         parts.append(f"ttl({relation.ttl!r})".replace(".0)", ")"))
-    if relation.bag:
+    if relation.stream:
+        parts.append("stream")
+    elif relation.bag:
         parts.append("bag")
     if relation.partition:
         parts.append(f"partition({names(relation.partition)})")

@@ -42,14 +42,20 @@ _RANKS = {"unsigned": UNSIGNED, "number": NUMBER, "float": FLOAT}
 _NAMES = {LITERAL: "number", UNSIGNED: "unsigned", NUMBER: "number", FLOAT: "float"}
 
 
-def infer_types(program: Program, functions: Mapping[str, Function], report: Report) -> Program:
+def infer_types(
+    program: Program, functions: Mapping[str, Function], report: Report, definitions: tuple[Rule, ...] = ()
+) -> Program:
     """The program with all relations it uses and the types of all calls and aggregates; reports type clashes.
 
-    Facts come back evaluated: their arguments are constants of the type of their column.
+    Facts come back evaluated: their arguments are constants of the type of their column. `definitions` are what the
+    reads of the program rest on (see `datalog.reads`).
     """
-    inference = _Inference(program, functions, report)
+    whole = replace(program, rules=(*program.rules, *definitions)) if definitions else program
+    inference = _Inference(whole, functions, report)
+    for point in [rule.body[1] for rule in definitions if len(rule.body) > 1]:
+        inference.families.points(point.relation, point.span)  # type: ignore[union-attr]
     inference.settle()
-    rules = [inference.typed(rule, scope) for rule, scope in zip(program.rules, inference.scopes, strict=True)]
+    rules = [inference.typed(rule, scope) for rule, scope in zip(program.rules, inference.scopes, strict=False)]
     relations = inference.relations()
     inference.check_heads(report)
     wrong = {problem.span.line for problem in report.problems if problem.span}
@@ -81,7 +87,11 @@ class _Inference:
                 self.ranks.update({(name, i): UNKNOWN for i in range(len(atom.arguments))})
         for relation in self.declared():
             for index, column in enumerate(relation.columns):
-                self.ranks[relation.name, index] = _RANKS.get(column.type, NONE)
+                self.ranks[relation.name, index] = _RANKS.get(column.type, UNKNOWN if column.numeric else NONE)
+        for name in program.reads.keys() | program.clocks.keys():
+            if name in program.relations:
+                columns = program.relations[name].columns
+                self.ranks.update({(name, i): _RANKS.get(c.type, UNKNOWN) for i, c in enumerate(columns) if c.numeric})
 
     def declared(self) -> list[Relation]:
         return [relation for relation in self.program.relations.values() if relation.declared]
@@ -251,16 +261,23 @@ class _Inference:
         """Every relation: the declared ones as they are, the others as they were inferred, in order of use."""
         found = {relation.name: relation for relation in self.declared()}
         names = _column_names(self.program.rules)
+        reads, clocks = self.program.reads, self.program.clocks
         for name, first in self.first.items():
-            if name not in found:
+            if name not in found and name not in reads and name not in clocks:
                 columns = []
                 for index in range(len(first.arguments)):
                     family = self.families.column(name, index)
                     type_ = _NAMES.get(self.ranks[name, index], "any") if family == "number" else family or "any"
                     columns.append(Column(names[name, len(first.arguments)][index], type_, numeric=family == "number"))
                 found[name] = Relation(name, tuple(columns), declared=False, span=first.span)
+        given = self.program.relations
+        found.update({name: given[name] for name in clocks if name in given})
+        for name, read in reads.items():
+            columns = list(found[read.relation].columns)
+            if read.kind == "time":
+                columns.append(given[name].columns[-1])
+            found[name] = replace(given[name], columns=tuple(columns))
         return found
-
 
     def check_heads(self, report: Report) -> None:
         """Report rules that put a float, or a constant out of range, into a declared column of integers."""

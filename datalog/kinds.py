@@ -8,7 +8,7 @@ from datalog.tokens import NAME
 
 __all__ = [
     "AGGREGATED", "AGGREGATE_WORDS", "BEFORE_TARGET", "BEHIND_VALUE", "COMPARATORS", "ENDS_LITERAL", "FIRST",
-    "FREE_AGGREGATE", "LITERAL", "NO_ATOMS", "OPERATORS", "SPECIAL", "STRENGTH", "VALUE",
+    "FREE_AGGREGATE", "LITERAL", "NO_ATOMS", "OPERATORS", "SPECIAL", "STRENGTH", "SUFFIX", "VALUE",
 ]  # fmt: skip
 
 STRENGTH = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
@@ -25,6 +25,8 @@ FIRST = {")": VALUE | {")"}, "]": VALUE | {"]"}}
 AGGREGATED = frozenset({"{", "name"})
 """What the body of an aggregate can begin with."""
 
+SUFFIX = frozenset({"@", "name"})
+"""What can go on with an atom behind its bracket: `@t`, and `at`."""
 ENDS_LITERAL = frozenset({",", ";", ".", ")", "}"})
 BEHIND_VALUE = ENDS_LITERAL | OPERATORS | COMPARATORS | {"]", ":", ":-"}
 """What can stand behind a value in one place or another."""

@@ -23,6 +23,7 @@ from datalog.ast import (
     Program,
     Relation,
     Rule,
+    Ticks,
     Variable,
     expressions,
     replace,
@@ -30,14 +31,16 @@ from datalog.ast import (
 from datalog.errors import Note, UsageProblem
 from datalog.functions import Function
 from datalog.pieces import fold_list
+from datalog.points import CLOCKS, clocks_of
 from datalog.report import Report, listed, suggestion
 from datalog.souffle import CONDITIONS, SECTION
 from datalog.souffle import FUNCTIONS as SOUFFLE_FUNCTIONS
 from datalog.values import brief, value_of
 
-__all__ = ["TYPES", "atoms", "check_calls", "check_relations", "resolve_constants", "resolve_types", "rewrite"]
+__all__ = ["FORMS", "TYPES", "atoms", "check_calls", "check_relations", "resolve_constants", "resolve_types", "rewrite"]
 
 TYPES = ("number", "unsigned", "float", "symbol", "list")
+FORMS = ("streamed", "complete")
 _OTHER_NAMES = {
     "string": "symbol", "str": "symbol", "text": "symbol", "varchar": "symbol", "int": "number", "integer": "number",
     "bigint": "number", "long": "number", "uint": "unsigned", "double": "float", "real": "float", "tuple": "list",
@@ -77,7 +80,9 @@ def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
         arguments = tuple(rewrite(a, change) for a in node.arguments)
         if any(new is not old for new, old in zip(arguments, node.arguments, strict=True)):
             node = replace(node, arguments=arguments)
-        return change(node) if isinstance(node, Call) else node
+        if isinstance(node, Call):
+            return change(node)
+        return node if node.time is None and node.sync is None else _rewrite_suffix(node, change)
     if isinstance(node, Comparison):
         left, right = rewrite(node.left, change), rewrite(node.right, change)
         return node if left is node.left and right is node.right else replace(node, left=left, right=right)
@@ -101,6 +106,15 @@ def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
             return node
         return replace(node, head=head, body=body)
     raise TypeError(f"not a node of a rule: {node!r}")
+
+
+def _rewrite_suffix(atom: Atom, change: Callable[[Any], Any]) -> Atom:
+    time, sync = atom.time, atom.sync
+    time = None if time is None else rewrite(time, change)
+    if sync is not None and sync.ticks is not None:
+        start = None if sync.ticks.start is None else rewrite(sync.ticks.start, change)
+        sync = replace(sync, ticks=Ticks(rewrite(sync.ticks.period, change), start))
+    return replace(atom, time=time, sync=sync)
 
 
 # --- constants and types -------------------------------------------------------------------------------------
@@ -201,18 +215,24 @@ def check_relations(program: Program, functions: Mapping[str, Function], report:
     directed = {directive.relation for directive in program.directives}
     # Without declarations a relation that only bodies mention is a base relation that updates will fill.
     known = declared | heads | directed | (set() if declared else used)
+    times = frozenset[str]() if used.isdisjoint(CLOCKS) else clocks_of(program)
+    known |= times
     for name in sorted({*heads, *declared} & RESERVED):
         place = program.relations[name].span if name in declared else next(
             r.head.span for r in program.rules if r.head.relation == name)
         report.add(f"`{name}` is the name of an aggregate; a relation cannot have it", place)
     for directive in program.directives:
-        if directive.relation not in declared | used:
+        if directive.relation in CLOCKS and directive.relation in clocks_of(program):
+            report.add(f"`{directive.relation}` is the time itself, and there is no .{directive.kind} of it",
+                       directive.span, Note(f"a view of it can have one: time(t) :- {directive.relation}(t)."))
+        elif directive.relation not in declared | used:
             report.add(f"unknown relation `{directive.relation}` in .{directive.kind}"
                        + suggestion(directive.relation, declared | used), directive.span)
     arities: dict[str, tuple[int, Any, str]] = {
         name: (relation.arity, relation.span, "it is declared here")
         for name, relation in program.relations.items() if relation.declared
     }
+    arities.update({name: (1, None, f"it is the time: {name}(t)") for name in times})
     sound: set[tuple[str, int]] = set()
     for atom in every:
         name, count = atom.relation, len(atom.arguments)
@@ -242,11 +262,16 @@ def _columns(count: int) -> str:
 def _check_qualifiers(program: Program, report: Report) -> None:
     for name in sorted(program.derived & set(program.relations)):
         relation = program.relations[name]
-        kind = "key" if relation.key else "ttl" if relation.ttl is not None else "bag" if relation.bag else ""
+        kind = "stream" if relation.stream else "ttl" if relation.ttl is not None else "bag" if relation.bag else ""
         if kind and relation.declared:
             rule = next(r for r in program.rules if r.body and r.head.relation == name)
             report.add(f"`{kind}` is for relations that facts fill, but `{name}` is defined by rules", relation.span,
                        Note("it is defined here", rule.head.span))
+    for directive in program.directives_of("output"):
+        form = directive.parameters.get("form", "streamed")
+        if form not in FORMS:
+            report.add(f".output has no form `{form}`{suggestion(str(form), FORMS)}", directive.span,
+                       Note("a view is shown `streamed`, as changes, or `complete`, all of it at each of its points"))
     for directive in program.directives_of("limitsize"):
         size = directive.parameters.get("n")
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:

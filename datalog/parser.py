@@ -179,8 +179,15 @@ def _relations(declaration: Declaration, source: Source, mistakes: list[LivelogE
         span = next(q.span for q in declaration.qualifiers if q.kind == "bag")
         mistake(f"a relation cannot be both `bag` and `{other}`", span,
                 Note("copies in a bag have no identity that could be replaced or refreshed"))
+    for other in ("key", "bag"):
+        if "stream" in found and other in found:
+            span = next(q.span for q in declaration.qualifiers if q.kind == other)
+            mistake(f"a relation cannot be both `stream` and `{other}`", span,
+                    Note("every arrival is a tuple of its own: no other one replaces it" if other == "key" else
+                         "a stream is a bag already, in which every tuple has the time of its arrival"))
+            del found[other]
     for name in declaration.names:
         yield Relation(
             name.text, declaration.columns, key=found.get("key", ()), ttl=found.get("ttl"), bag=found.get("bag", False),
-            partition=found.get("partition"), span=name.span,
+            partition=found.get("partition"), span=name.span, stream=found.get("stream", False),
         )

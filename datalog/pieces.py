@@ -88,7 +88,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Qualifier:
-    """`key(...)`, `partition(...)`, `ttl(...)`, `bag` or one of Souffle's.
+    """`key(...)`, `partition(...)`, `ttl(...)`, `bag`, `stream` or one of Souffle's.
 
     `value` is a tuple of names, a number, or True.
     """
@@ -207,6 +207,9 @@ def as_expression(node: Any) -> Expression:
         return node
     if isinstance(node, (Constant, Call, Aggregate)):
         return node
+    if isinstance(node, Atom):
+        hint = "read it in a condition of its own, and use the variables that it binds"
+        raise Misread("what is read with `@` or `at` is not a value", node.span, hint)
     kind = "comparison" if isinstance(node, Comparison) else "negation" if isinstance(node, Negation) else "group"
     raise Misread(f"a {kind} is not a value and cannot stand inside an expression", node.span)
 

@@ -10,7 +10,7 @@ from typing import Any
 from datalog.ast import Atom, Directive, HeadAggregate
 from datalog.bodies import BodyReader
 from datalog.directives import DIRECTIVES, DirectiveReader
-from datalog.kinds import AGGREGATE_WORDS, FIRST, OPERATORS, VALUE
+from datalog.kinds import AGGREGATE_WORDS, FIRST, OPERATORS, SUFFIX, VALUE
 from datalog.pieces import (
     NESTED,
     Alias,
@@ -24,7 +24,7 @@ from datalog.pieces import (
     as_expression,
     settle,
 )
-from datalog.tokens import Token, stretch
+from datalog.tokens import Token, span_of_token, stretch
 
 __all__ = ["Statement", "StatementReader"]
 
@@ -66,6 +66,8 @@ class StatementReader(BodyReader, DirectiveReader):
         while self.tokens[self.at][0] == ",":
             self.at += 1
             heads.append(self.head())
+        if self.tokens[self.at][0] in SUFFIX:
+            self.no_suffix()
         branches = self.branches(".", True) if self.accept(":-") else ((),)
         end = self.tokens[self.at]
         size = self.at - start
@@ -112,6 +114,17 @@ class StatementReader(BodyReader, DirectiveReader):
         self.at += 1
         arguments = [value if isinstance(value, HeadAggregate) else as_expression(value) for value in found]
         return Atom(name[1], tuple(arguments), stretch(name, end))
+
+    def no_suffix(self) -> None:
+        """Refuse `@t` and `at s` behind a head; what else comes next is not looked at."""
+        token = self.tokens[self.at]
+        if token[0] == "@":
+            raise Misread("a head has no time", span_of_token(token),
+                          "a tuple of a view has the time at which it came into it; one that is inserted, that of the "
+                          "clock. What is to be kept goes into a column")
+        if self.synchronised():
+            raise Misread("a head is not read at points of time", span_of_token(token),
+                          "`at` stands behind what a rule reads: hot(r, v) :- temp(r, v) at every2.")
 
     def head_argument(self, expected: frozenset[str]) -> Any:
         """A value, or an aggregate such as `min<x>`."""

@@ -24,7 +24,7 @@ from datalog.tokens import Token, Unexpected
 __all__ = ["DIRECTIVES", "QUALIFIERS", "Trouble", "explain"]
 
 DIRECTIVES = ("decl", "input", "output", "printsize", "limitsize", "approx", "const", "type")
-QUALIFIERS = ("key", "ttl", "bag", "partition")
+QUALIFIERS = ("key", "ttl", "bag", "stream", "partition")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ _REMARK = r"//[^\n]*|/\*(?s:.*?)\*/"
 _TOKEN = re.compile(
     rf"""[ \t\f\r\uFEFF]*(?:
       (?P<name>{NAME})
-    | (?P<mark>[,()]|:-|[!<>]=|[-;:\[\]{{}}<>=!+*%^]|(?!{_DIRECTIVE})\.|(?!{_REMARK})/)
+    | (?P<mark>[,()]|:-|[!<>]=|[-;:\[\]{{}}<>=!+*%^@]|(?!{_DIRECTIVE})\.|(?!{_REMARK})/)
     | (?P<newline>\n)
     | (?P<comment>{_REMARK})
     | (?P<directive>{_DIRECTIVE})
