@@ -46,6 +46,7 @@ JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("livelog")
     group.addoption("--histories", type=int, default=320, help="how many random program-histories to run")
+    group.addoption("--stream-histories", type=int, default=81, help="how many random histories of programs with times")
     group.addoption("--spark-histories", type=int, default=24, help="how many of them over Spark")
     group.addoption("--seed", type=int, default=None, help="run exactly the program-history of this seed")
     group.addoption("--faults", default=None, help="interrupt transactions at so many lines in each way, or at `all`")

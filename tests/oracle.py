@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,9 +30,10 @@ from tests.oracle_base import Base, Operation, Row, constant, stored
 from tests.oracle_layers import derive_layers, index_columns
 from tests.oracle_values import ARITHMETIC, COMPARE, FUNCTIONS, OracleError, OracleLimit, aggregate, in_range
 
-__all__ = ["Base", "Operation", "OracleError", "OracleLimit", "Row", "evaluate", "strata"]
+__all__ = ["Base", "Operation", "OracleError", "OracleLimit", "Reading", "Row", "evaluate", "strata"]
 
 Environment = dict[str, Any]
+Reading = Callable[[ast.Read, Mapping[str, dict[Row, int]]], dict[Row, int]]
 
 
 # --- strata --------------------------------------------------------------------------------------------------
@@ -60,9 +61,14 @@ def _uses(rule: ast.Rule) -> Iterator[tuple[str, bool]]:
 
 
 def strata(program: ast.Program) -> list[frozenset[str]]:
-    """The views in groups that depend on each other, each group after all those that it reads."""
-    views = sorted(program.derived)
+    """The views in groups that depend on each other, each group after all those that it reads.
+
+    Synchronised reads and those with times are groups of their own, after what they read and the points they wait for.
+    """
+    views = sorted({*program.derived, *program.reads})
     reads: dict[str, set[str]] = {view: set() for view in views}
+    for read in program.reads.values():
+        reads[read.name].update(name for name in (read.relation, read.sync) if name in reads)
     for rule in program.rules:
         if rule.body:
             reads[rule.head.relation].update(name for name, _ in _uses(rule) if name in reads)
@@ -421,6 +427,7 @@ def evaluate(
     facts: Mapping[str, Iterable[Row]] | None = None,
     limit: int = 2_000_000,
     hasty: bool = False,
+    reading: Reading | None = None,
 ) -> dict[str, set[Row]]:
     """Every relation of a checked program, as sets of rows.
 
@@ -429,6 +436,8 @@ def evaluate(
 
     `facts` are the rows of base relations; a `Counter` gives the copies in a bag. A base relation that is not
     named starts with its facts from the program text. Facts of views always come from the text.
+
+    `reading` says what a read (see `ast.Read`) finds, given the relations below it with the copies of their rows.
     """
     evaluator = _Evaluator(program, limit, hasty)
     contents = {**Base(program).facts(), **(facts or {})}
@@ -443,6 +452,10 @@ def evaluate(
             evaluator.add(rule.head.relation, stored(program.relations[rule.head.relation],
                                                      (constant(a) for a in rule.head.arguments)))
     for group in strata(program):
+        if (read := program.reads.get(min(group))) is not None:
+            assert reading is not None, f"nobody says what {read.name} finds"
+            evaluator.rows[read.name] = reading(read, evaluator.rows)
+            continue
         rules = [rule for rule in program.rules if rule.body and rule.head.relation in group]
         if through_index(program, group):
             derive_layers(evaluator, rules, group)

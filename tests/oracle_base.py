@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from datalog import ast
-from tests.oracle_values import FUNCTIONS
+from tests.oracle_values import FUNCTIONS, OracleError
 
 Row = tuple[Any, ...]
 # ("insert", relation, row) | ("delete", relation, row) | ("advance", time) | ("raise",): an exception in the block
@@ -26,7 +26,8 @@ class Base:
     """The base relations of a program and the clock, under operations applied one by one.
 
     It starts with the facts of the program text that belong to base relations. `absent` and `present` count
-    the operations that changed nothing.
+    the operations that changed nothing. `born` has the time of each row: when it was inserted last; a row of a plain
+    set that is there is not inserted again. Those of a stream have it in their last column.
     """
 
     def __init__(self, program: ast.Program) -> None:
@@ -67,6 +68,8 @@ class Base:
 
     def insert(self, name: str, values: Iterable[Any]) -> None:
         relation = self.program.relations[name]
+        if relation.stream:
+            values = (*values, time_of(self.clock))
         row, rows = stored(relation, values), self.copies[name]
         if relation.bag:
             rows[row] += 1
@@ -77,10 +80,13 @@ class Base:
                     del rows[old], self.born[name][old]
         if row in rows:
             self.present += 1
+        if row not in rows or relation.key or relation.ttl is not None:
+            self.born[name][row] = self.clock
         rows[row] = 1
-        self.born[name][row] = self.clock
 
     def delete(self, name: str, values: Iterable[Any]) -> None:
+        if self.program.relations[name].stream:
+            raise OracleError("what has arrived has arrived")
         row, rows = stored(self.program.relations[name], values), self.copies[name]
         if row not in rows:
             self.absent += 1
@@ -93,10 +99,19 @@ class Base:
     def advance(self, time: float) -> None:
         self.clock = max(self.clock, time)
         for name, rows in self.copies.items():
-            ttl = self.program.relations[name].ttl
-            if ttl is not None:
+            relation = self.program.relations[name]
+            ttl = relation.ttl
+            if ttl is not None and relation.stream:
+                for row in [row for row in rows if row[-1] + ttl <= self.clock]:
+                    del rows[row]
+            elif ttl is not None:
                 for row in [row for row, born in self.born[name].items() if born + ttl <= self.clock]:
                     del rows[row], self.born[name][row]
+
+
+def time_of(clock: float) -> int | float:
+    """A time as rows have it: a whole one is an int."""
+    return int(clock) if clock == int(clock) else clock
 
 
 def constant(argument: Any) -> Any:

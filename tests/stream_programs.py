@@ -1,0 +1,371 @@
+"""Draws random programs with times, as text in pieces.
+
+A program has a few base relations of every kind, some streams of time points, and views over all of them that read what
+is below them as it is, as of points of time, with times, and in windows.
+
+Programs are `whole` or not: those that are not have no conditions that take effect at whole ticks only, which are open
+bounds on the clock, and the clock as a number among others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.cases import RuleText
+from tests.stream_bodies import Body, Relation, renamed
+
+TYPES = {"v": "number", "t": "number"}
+
+
+@dataclass
+class Draw:
+    """One program being drawn. `low`: the relations that are complete; `syncs`: what may stand behind `at`;
+    `points`: streams of time points that have a name; `slides`: views with the last point."""
+
+    rng: random.Random
+    whole: bool
+    lines: list[str] = field(default_factory=list)
+    rules: list[RuleText] = field(default_factory=list)
+    base: list[Relation] = field(default_factory=list)
+    low: list[Relation] = field(default_factory=list)
+    views: list[Relation] = field(default_factory=list)
+    syncs: list[str] = field(default_factory=list)
+    points: list[str] = field(default_factory=list)
+    slides: list[str] = field(default_factory=list)
+    fallible: bool = False
+
+    def __post_init__(self) -> None:
+        rng = self.rng
+        self.names = rng.random() < 0.5
+        self.size = rng.randint(2, 3)
+        self.serial = itertools.count()
+
+    # -- values
+
+    def values(self, kind: str) -> list[Any]:
+        if kind == "x":
+            return list("abc"[: self.size]) if self.names else list(range(self.size))
+        return list(range(5 if kind == "v" else 16))
+
+    def constant(self, kind: str) -> str:
+        value = self.rng.choice(self.values(kind)[: 8 if kind == "t" else None])
+        return f'"{value}"' if isinstance(value, str) else str(value)
+
+    def number(self, low: int, high: int) -> str:
+        """A stretch of time."""
+        if self.whole:
+            return str(self.rng.randint(low, high))
+        return f"{self.rng.randint(2 * low, 2 * high) / 2:g}"
+
+    def at(self, relation: Relation, sync: bool | None) -> str:
+        """How a relation is read: ` at ...`, or nothing."""
+        rng = self.rng
+        if not (rng.random() < 0.45 if sync is None else sync):
+            return ""
+        if not self.syncs or rng.random() < 0.25:
+            return f" at {self.every()}"
+        return f" at {rng.choice(self.syncs)}"
+
+    def every(self) -> str:
+        period = self.number(2, 5)
+        return f"every({period})" if self.rng.random() < 0.6 else f"every({period}, from={self.number(0, 4)})"
+
+    # -- base relations
+
+    def base_relations(self) -> None:
+        rng = self.rng
+        kinds = ["stream", "key", rng.choice(["plain", "edge", "stream"]), *rng.choices(
+            ["plain", "edge", "stream", "key", "bag", "event", "deadline"], k=rng.randint(0, 2))]  # fmt: skip
+        if rng.random() < 0.3:
+            kinds = rng.sample(kinds, rng.randint(1, len(kinds)))
+        for kind in kinds:
+            i = len(self.base)
+            columns = rng.choice(["xv", "xv", "xxv", "x"])
+            columns = {"edge": "xx", "event": "xt", "deadline": "t", "bag": "x"}.get(kind, columns)
+            if kind == "key" and len(columns) < 2:
+                columns = "xv"
+            qualifiers = {"stream": " stream", "key": f" key({', '.join(f'c{j}' for j in range(len(columns) - 1))})",
+                          "bag": " bag", "event": rng.choice(["", " stream", " key(c0)"])}.get(kind, "")  # fmt: skip
+            if kind not in ("bag", "deadline") and rng.random() < 0.2:
+                qualifiers += f" ttl({self.number(1, 6)})"
+            if len(columns) > 1 and rng.random() < 0.15:
+                qualifiers += f" partition(c{rng.randrange(len(columns))})"
+            relation = Relation(
+                f"{kind[0]}{i}", columns, stream="stream" in qualifiers, bag=kind == "bag", key="key(" in qualifiers
+            )
+            self.declare(relation, qualifiers)
+            self.base.append(relation)
+            self.low.append(relation)
+            if kind == "deadline":
+                self.syncs.append(relation.name)
+                self.points.append(relation.name)
+
+    def declare(self, relation: Relation, qualifiers: str) -> None:
+        names = "symbol" if self.names else "number"
+        columns = ", ".join(f"c{i}: {TYPES.get(kind, names)}" for i, kind in enumerate(relation.kinds))
+        self.lines.append(f".decl {relation.name}({columns}){qualifiers}")
+
+    # -- streams of time points
+
+    def sync(self) -> None:
+        rng, name = self.rng, f"y{next(self.serial)}"
+        stamped = [r for r in self.low if not r.bag]
+        roll = rng.random()
+        if roll < 0.28 or not stamped:
+            period = rng.randint(2, 5)
+            bodies = [["clock(t)", f"t % {period} = {rng.randrange(period)}"]]
+            if rng.random() < 0.3:
+                bodies[0].append(rng.choice(["t > 3", "t < 9", "t != 6", "t >= 2"]))
+        elif roll < 0.58 or (roll > 0.8 and len(self.points) < 2):
+            body = Body(self)
+            time = body.atom(rng.choice(stamped), time=True, sync=rng.random() < 0.25)
+            if body.of("xv") and rng.random() < 0.6:
+                body.filter()
+            if rng.random() < 0.15:
+                body.negation()
+            if rng.random() < 0.25:
+                body.literals.append(f"t = {time} + {self.number(1, 4)}")
+            else:
+                body.literals = [renamed(literal, str(time), "t") for literal in body.literals]
+            bodies = [body.literals]
+        elif roll < 0.66:
+            relation = rng.choice(self.low)
+            arguments = ", ".join("_" for _ in relation.kinds)
+            negated = rng.choice(["", "!"])
+            if relation.kinds.endswith("v") and not negated:
+                arguments = f"{arguments[:-1]}{rng.randint(1, 4)}"
+            clock = "now" if self.whole and rng.random() < 0.5 else "clock"
+            bodies = [[f"{clock}(t)", f"{negated}{relation.name}({arguments}){self.at(relation, None)}"]]
+        elif roll < 0.72:
+            timed = [r for r in self.low if "t" in r.kinds]
+            if not timed:
+                return
+            relation = rng.choice(timed)
+            arguments = ", ".join("t" if i == relation.kinds.index("t") else "_" for i in range(len(relation.kinds)))
+            bodies = [[f"{relation.name}({arguments}){self.at(relation, rng.random() < 0.2)}"]]
+        elif len(self.points) >= 2:
+            one, other = rng.sample(self.points, 2)
+            bodies = rng.choice([
+                [[f"{one}(t)"], [f"{other}(t)"]], [[f"{one}(t)"], [f"{other}(t)"]], [[f"{one}(t)", f"{other}(t)"]],
+                [[f"{one}(t)", f"!{other}(t)"]], [[f"{one}(t)", f"t % {rng.randint(2, 3)} = 0"]],
+                [[f"{one}(t)", "t > 4"]], [[f"{one}(t)"], ["clock(t)", "t % 4 = 1"]],
+            ])  # fmt: skip
+        else:
+            return
+        self.rules.extend(RuleText(f"{name}(t)", tuple(body)) for body in bodies)
+        self.syncs.append(name)
+        self.points.append(name)
+        if rng.random() < 0.3:
+            slide = f"z{next(self.serial)}"
+            self.rules.append(RuleText(f"{slide}(max<t>)", (f"{name}(t)",)))
+            self.slides.append(slide)
+
+    # -- views
+
+    def view(self, kinds: str, key: int = 0) -> Relation:
+        relation = Relation(f"w{len(self.views)}", kinds, view=True)
+        self.views.append(relation)
+        if key or self.rng.random() < 0.15:
+            self.declare(relation, f" key({', '.join(f'c{i}' for i in range(key))})" if key else "")
+        return relation
+
+    def body(self) -> Body:
+        rng, body = self.rng, Body(self)
+        for _ in range(rng.choice([1, 1, 2, 2, 2, 3])):
+            body.atom(rng.choice(self.low))
+        if rng.random() < 0.35:
+            body.filter()
+        if rng.random() < 0.2:
+            body.negation()
+        if rng.random() < 0.15:
+            body.aggregate()
+        if body.of("t") and rng.random() < 0.15:
+            body.window(rng.choice(body.of("t")))
+        return body
+
+    def head(self, view: Relation, body: Body) -> str:
+        terms: list[str] = []
+        for kind in view.kinds:
+            terms.append(body.term(kind, terms))
+        return f"{view.name}({', '.join(terms)})"
+
+    def kinds(self, body: Body) -> str:
+        """The kinds of a view of some of the variables of a body."""
+        found = [kind for _, kind in body.bound]
+        self.rng.shuffle(found)
+        return "".join(sorted(found[: self.rng.randint(1, 3)], key="xvt".index)) or "x"
+
+    def flat(self) -> Relation:
+        body = self.body()
+        view = self.view(self.kinds(body))
+        self.rules.append(RuleText(self.head(view, body), body.shuffled()))
+        if self.rng.random() < 0.2:
+            body = self.body()
+            self.rules.append(RuleText(self.head(view, body), body.shuffled()))
+        return view
+
+    def copied(self) -> Relation | None:
+        """A view with the key of a relation that has one."""
+        rng = self.rng
+        keyed = [r for r in self.base if r.key]
+        if not keyed:
+            return None
+        relation, body = rng.choice(keyed), Body(self)
+        terms = [body.new(kind) for kind in relation.kinds]
+        body.literals.append(f"{relation.name}({', '.join(terms)}){self.at(relation, rng.random() < 0.7)}")
+        if rng.random() < 0.5:
+            body.literals.append(f"{terms[-1]} {rng.choice(['<', '>', '!='])} {self.constant(relation.kinds[-1])}")
+        view = self.view(relation.kinds, key=len(terms) - 1)
+        self.rules.append(RuleText(f"{view.name}({', '.join(terms)})", body.shuffled()))
+        return view
+
+    def windowed(self) -> Relation | None:
+        """A window over one relation, or one over each of two."""
+        rng, body = self.rng, Body(self)
+        stamped = [r for r in self.low if not r.bag]
+        streams = [r for r in stamped if r.stream]
+        if not stamped:
+            return None
+        relation = rng.choice(streams if streams and rng.random() < 0.6 else stamped)
+        time = body.atom(relation, time=True, sync=rng.random() < 0.3)
+        assert time is not None
+        others = body.of("t")
+        if rng.random() < 0.15 and len(others) > 1:
+            time = rng.choice(others)
+        n = body.window(time)
+        if rng.random() < 0.35:
+            second = body.atom(rng.choice(stamped), time=True, sync=rng.random() < 0.3)
+            if n and rng.random() < 0.6:
+                body.literals.append(f"{n} - {self.number(1, 5)} < {second}")
+            if rng.random() < 0.4:
+                body.literals.append(f"{time} < {second} + {self.number(1, 3)}")
+        if rng.random() < 0.2:
+            body.filter()
+        if rng.random() < 0.15:
+            body.negation()
+        return self.shown(body)
+
+    def joined(self) -> Relation | None:
+        """Tuples of two relations that came near each other."""
+        rng, body = self.rng, Body(self)
+        stamped = [r for r in self.low if not r.bag]
+        if not stamped:
+            return None
+        one = body.atom(rng.choice(stamped), time=True, sync=rng.random() < 0.3)
+        other = body.atom(rng.choice(stamped), time=True, sync=rng.random() < 0.3)
+        width = self.number(1, 5)
+        body.literals += rng.choice([
+            [f"{one} - {width} < {other}", f"{other} < {one} + {width}"],
+            [f"{one} <= {other}", f"{other} < {one} + {width}"],
+            [f"{one} < {other}"], [f"{other} - {one} <= {width}"],
+        ])  # fmt: skip
+        return self.shown(body)
+
+    def shown(self, body: Body) -> Relation:
+        """A view of a body: rows, or aggregates over groups."""
+        rng = self.rng
+        numbers = body.of("vt")
+        if rng.random() < 0.4:
+            groups = rng.sample(body.of("xv"), min(len(body.of("xv")), rng.choice([0, 1, 1])))
+            functions = ["count<*>"]
+            if numbers:
+                functions += [f"{f}<{rng.choice(numbers)}>" for f in ("sum", "min", "max")]
+            kinds = "".join(kind for name in groups for n, kind in body.bound if n == name)
+            view = self.view(kinds + "v")
+            self.rules.append(RuleText(f"{view.name}({', '.join([*groups, rng.choice(functions)])})", body.shuffled()))
+            return view
+        view = self.view(self.kinds(body))
+        self.rules.append(RuleText(self.head(view, body), body.shuffled()))
+        return view
+
+    def grouped(self) -> Relation:
+        return self.shown(self.body())
+
+    def clocked(self) -> Relation:
+        """The clock as a number among others."""
+        rng, body = self.rng, Body(self)
+        relation = rng.choice(self.low)
+        if self.whole and rng.random() < 0.6:
+            time = body.atom(relation, time=not relation.bag)
+            n = body.new("t")
+            body.literals.append(f"now({n})")
+            if time is not None and rng.random() < 0.6:
+                body.literals.append(f"{body.new('v')} = {n} - {time}")
+            elif rng.random() < 0.5:
+                body.literals.append(f"{n} % 3 = {rng.randrange(3)}")
+        else:
+            body.atom(relation)
+            roll = rng.random()
+            if roll < 0.4:
+                t = body.new("t")
+                body.literals += [f"clock({t})", f"{t} % {rng.randint(2, 4)} = 0", f"{t} < 9"]
+            elif roll < 0.7 and body.of("vt"):
+                body.literals.append(f"{rng.choice(['', '!'])}clock({rng.choice(body.of('vt'))})")
+            elif self.points:
+                body.literals.append(f"{rng.choice(self.points)}({body.new('t')})")
+            else:
+                body.literals.append(f"{rng.choice(['', '!'])}clock({rng.randint(2, 9)})")
+        return self.shown(body)
+
+    def recursive(self) -> Relation | None:
+        edges = [r for r in self.low if r.kinds == "xx"]
+        if not edges:
+            return None
+        rng, view = self.rng, self.view("xx")
+        one, other = rng.choice(edges), rng.choice(edges)
+        self.rules.append(RuleText(f"{view.name}(x, y)", (f"{one.name}(x, y){self.at(one, None)}",)))
+        step = f"{other.name}(x, z){self.at(other, None)}"
+        body = [step, f"{view.name}(z, y)"] if rng.random() < 0.8 else [f"{view.name}(x, z)", f"{view.name}(z, y)"]
+        unary = [r for r in self.low if r.kinds[0] == "x" and r.kinds != "xx"]
+        if unary and rng.random() < 0.35:
+            relation = rng.choice(unary)
+            rest = ", _" * (len(relation.kinds) - 1)
+            body.append(f"{rng.choice(['', '!'])}{relation.name}(z{rest}){self.at(relation, None)}")
+        self.rules.append(RuleText(f"{view.name}(x, y)", tuple(body)))
+        return view
+
+    def failing(self) -> Relation | None:
+        """A division by what may be zero."""
+        valued = [r for r in self.low if r.kinds.endswith("v") and not r.view]
+        if not valued:
+            return None
+        self.fallible = True
+        relation, body = self.rng.choice(valued), Body(self)
+        terms = [body.new(kind) for kind in relation.kinds]
+        text = f"{relation.name}({', '.join(terms)})"
+        if relation.stream and self.rng.random() < 0.6:
+            text += f"@{body.new('t')}"
+        body.literals.append(text + self.at(relation, self.rng.random() < 0.7))
+        if body.of("t"):
+            body.window(body.of("t")[0])
+        view = self.view("v")
+        self.rules.append(RuleText(f"{view.name}(12 / {terms[-1]})", body.shuffled()))
+        return view
+
+    def program(self) -> None:
+        rng = self.rng
+        self.base_relations()
+        for _ in range(rng.randint(0, 3)):
+            self.sync()
+        makers = [self.flat, self.flat, self.copied, self.windowed, self.windowed, self.joined, self.grouped,
+                  self.clocked, self.recursive, self.recursive]  # fmt: skip
+        if rng.random() < 0.08:
+            makers = [*makers, *[self.failing] * 8]
+        for _ in range(rng.choice([1, 2, 2, 3, 3, 4, 5])):
+            view = rng.choice(makers)()
+            if view is not None and view not in self.low:
+                self.low.append(view)
+            if rng.random() < 0.3:
+                self.sync()
+        if rng.random() < 0.15:
+            relation = rng.choice(self.base)
+            row = ", ".join(self.constant(kind) for kind in relation.kinds)
+            self.rules.append(RuleText(f"{relation.name}({row})"))
+        if self.views and rng.random() < 0.8:
+            shown = rng.sample(self.views, rng.randint(1, len(self.views)))
+            self.lines += [f".output {view.name}" for view in shown]
+            if rng.random() < 0.1:
+                self.lines.append(f".output {rng.choice(self.base).name}")
