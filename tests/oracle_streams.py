@@ -1,8 +1,8 @@
 """What a program with times means, from the definition: it is evaluated anew at every point of a grid of times.
 
 `Timeline` walks over the grid. At each time T all views are evaluated over the base relations as of T, lower ones
-first. A read `r at s` is a copy of r that is made anew whenever T is in s as it is then, and `r@` has each row of r with the
-time at which it was seen there for the first time since it was not. That is all it keeps from one time to the next.
+first. A read `r at s` is a copy of r that is made anew whenever T is in s as it is then, and `r@` has each row of r with
+the time at which it was seen there for the first time since it was not. That is all it keeps from one time to the next.
 
 The grid must have every time at which something can happen: all whole ticks, where the clock stops, and in programs
 that compute with fractions of a tick all multiples of `grid`, which divides them.
