@@ -1,8 +1,9 @@
 """What a program with times means, from the definition: it is evaluated anew at every point of a grid of times.
 
 `Timeline` walks over the grid. At each time T all views are evaluated over the base relations as of T, lower ones
-first. A read `r at s` is a copy of r that is made anew whenever T is in s as it is then, and `r@` has each row of r with
-the time at which it was seen there for the first time since it was not. That is all it keeps from one time to the next.
+first. A read `r at s` is a copy of r that is made anew whenever T is in s as it is then, and `r@` has each row of r
+with the time at which it was seen there for the first time since it was not. Nothing else is kept from one time to the
+next.
 
 The grid must have every time at which something can happen: all whole ticks, where the clock stops, and in programs
 that compute with fractions of a tick all multiples of `grid`, which divides them.
@@ -39,11 +40,13 @@ __all__ = ["Moment", "Timeline", "rests"]
 class Moment:
     """How everything is at one time. Streams are shown without the times of their tuples.
 
-    `full` has each view: whether the time is a point of all the synchronised reads that it rests on.
+    `points` are the synchronised reads of which the time is a point; `full` has each view: whether these are all that
+    it rests on.
     """
 
     time: int | float
     relations: dict[str, set[Row]]
+    points: frozenset[str]
     full: dict[str, bool]
 
 
@@ -56,7 +59,6 @@ class Timeline:
         self._rests = rests(program)
         self._released: dict[str, dict[Row, int]] = {read: {} for read in program.reads}
         self._born: dict[str, dict[Row, Any]] = {read: {} for read in program.reads}
-        self._points: frozenset[str] = frozenset()
 
     def copy(self) -> Timeline:
         other = Timeline(self.program, self.grid, self.limit)
@@ -118,7 +120,8 @@ class Timeline:
             name: {row[: len(self.program.relations[name].shown)] for row in relations[name]}
             for name in (*self.program.base, *self.program.derived)
         }
-        return Moment(now, shown, {view: needed <= points for view, needed in self._rests.items()})
+        full = {view: needed <= points for view, needed in self._rests.items()}
+        return Moment(now, shown, frozenset(points), full)
 
     def _is_point(self, sync: str, now: float, rows: Mapping[str, dict[Row, int]]) -> bool:
         if sync not in self.program.clocks:

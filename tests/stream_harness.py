@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from datalog.errors import LivelogError
 from tests.cases import program_of
 from tests.harness import METHODS, Configuration, Mismatch, OnPurpose, accumulate, difference
 from tests.oracle import Operation, Row
-from tests.oracle_streams import Moment
+from tests.oracle_streams import Moment, rests
 from tests.stream_cases import StreamCase, StreamState, states
 
 PARTITIONS = (1, 3)
@@ -54,6 +54,28 @@ class Followed:
         self.rows: dict[str, set[Row]] = {view: set() for view in self.views}
         self.told: dict[str, set[Row]] = {view: set() for view in self.views}
         self.net: dict[str, set[Row]] = {view: set() for view in self.views}
+        self._rests = rests(program)
+        self._promised: dict[str, tuple[float, float, float | None, set[Row]]] = {}
+
+    def promise(self, session: Any) -> str:
+        """Note how long each view is said to be valid."""
+        problems = []
+        for view in self.views:
+            through, following = session[view].valid
+            self._promised[view] = session.clock, through, following, set(self.rows[view])
+            if through < session.clock or (following is not None and following <= session.clock):
+                problems.append(f"{view} is said to be valid through {through}, and to change next at {following}")
+        return "\n".join(problems)
+
+    def _kept(self, moment: Moment) -> Iterator[str]:
+        """What was promised and is not so. While the clock stands every commit may change things."""
+        for view, (since, through, following, rows) in self._promised.items():
+            if moment.time <= since:
+                self._promised[view] = since, through, following, moment.relations[view]
+            elif moment.time <= through and moment.relations[view] != rows:
+                yield f"{view} was said at {since} to be valid through {through}, and is other at {moment.time}"
+            if following == moment.time and not moment.points & self._rests[view]:
+                yield f"{view} was said at {since} to be refreshed at {following}"
 
     def transaction(self, moments: Iterable[Moment], steps: Iterable[Any], changes: Mapping[str, Any]) -> str:
         """What is wrong with the steps and the net changes of a transaction; empty if nothing is."""
@@ -75,6 +97,7 @@ class Followed:
                 for how, rows in (("changes", self.rows), ("operations", self.told)):
                     if found := difference(moment.relations[view], rows[view]):
                         problems.append(f"{view} at {moment.time} by the {how} of steps\n{found}")
+            problems.extend(self._kept(moment))
         problems += [f"a step at {step.time} is not expected" for step in left]
         problems.append(accumulate(self.net, changes, self.views))
         for view in self.views:
@@ -153,8 +176,11 @@ def run(
     try:
         with configuration.open(program, facts=case.loaded, limit=limit) as session:
             followed = Followed(program, session)
-            wrong = followed.transaction(expected[0].moments, session.initial_steps, session.initial)
-            if wrong := "\n".join(filter(None, [wrong, compare(case, expected[0], session)])):
+            problems = [
+                followed.transaction(expected[0].moments, session.initial_steps, session.initial),
+                compare(case, expected[0], session), followed.promise(session),
+            ]  # fmt: skip
+            if wrong := "\n".join(filter(None, problems)):
                 fail("wrong", f"after the load: {wrong}", -1)
             for at, operations in enumerate(case.history):
                 state, problems = expected[at + 1], []
@@ -168,7 +194,7 @@ def run(
                 except (OnPurpose, LivelogError):
                     if not state.failed:
                         raise
-                problems.append(compare(case, state, session))
+                problems += [compare(case, state, session), followed.promise(session)]
                 if wrong := "\n".join(filter(None, problems)):
                     fail("wrong", f"after transaction {at}: {wrong}", at)
             session.check()
