@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from operators.columns import Bulk
@@ -36,6 +37,10 @@ class BaseTable:
     - of one in which batches do nothing but come to a bag, or nothing but go, it has the copies, one by one. In either
       case, while a batch is on its way, also the note that leads back to before it.
 
+    A transaction may have several steps, with `step_over` between them: `net` and `delta` then tell what the last one
+    changed, and what the steps before it found is folded into `_first`: what the last commit knew of the facts that they
+    touched. Where the first of them filled the empty table (`_founded`), that is nothing.
+
     A bag takes whatever comes, so what fills an empty one (`_load`) need not be counted before somebody looks or
     changes it. It is when it is committed, unless all rules made do with its columns: whoever goes through a million
     rows does not notice that they are counted, but would at the first change.
@@ -66,6 +71,8 @@ class BaseTable:
         self._heap: list[tuple[float, int, Tuple]] = []
         self._entries = 0
         self._before: dict[Tuple, int] = {}
+        self._first: dict[Tuple, int] | None = None
+        self._founded = False
         self._lists = _NOTHING
         self._bulk: list[Tuple] | None = None
         self._filled = False
@@ -92,6 +99,15 @@ class BaseTable:
         """
         assert self._key is not None
         return self._by_key.get(self._key(tuple([values.get(i) for i in range(max(values) + 1)])))
+
+    def like(self, t: Tuple) -> Tuple | None:
+        """The fact that has the key of a tuple, which may have more columns than that, or fewer. O(1)
+
+        >>> table = BaseTable(key=(0,)); table.insert(("a", 1), 0.0); table.like(("a",)), table.like(("b", 1))
+        (('a', 1), None)
+        """
+        assert self._key is not None
+        return self._by_key.get(self._key(t))
 
     def insert(self, t: Tuple, now: float) -> None:
         """Insert a fact; with a key, in place of the fact that has it. A present fact is only refreshed."""
@@ -208,6 +224,28 @@ class BaseTable:
             del rows[t]
         else:
             self._set(t, count - 1)
+
+    def change(self, weights: Iterable[tuple[Tuple, int]]) -> None:
+        """Change multiplicities, whatever the clock says and whoever has a key; none of them becomes negative.
+
+        >>> table = BaseTable(bag=True); table.change([(("a",), 2), (("b",), 1)]); table.commit()
+        >>> table.change([(("a",), -1), (("b",), -1)]); table.rows, table.net()
+        ({('a',): 1}, [(('a',), -1), (('b',), -1)])
+        """
+        count = self.rows.get
+        for t, w in weights:
+            self._set(t, count(t, 0) + w)
+
+    def due(self) -> float:
+        """When the next fact expires; infinite if none does. Amortised O(1)
+
+        >>> table = BaseTable(ttl=10); table.insert(("a",), 1.0); table.insert(("a",), 5.0); table.due()
+        15.0
+        """
+        heap, known = self._heap, self._expires
+        while heap and known.get(heap[0][2]) != heap[0][0]:  # it was refreshed, or has left
+            heapq.heappop(heap)
+        return heap[0][0] if heap else math.inf
 
     def expire(self, now: float) -> None:
         """The clock says `now`: facts whose time has come leave. O(log n) each."""
@@ -346,6 +384,43 @@ class BaseTable:
                 self._expires[t] = when
                 self._push(t, when)
 
+    def step_over(self) -> None:
+        """Another step of the transaction begins: `net` and `delta` are about that from now on. O(last step)
+
+        >>> table = BaseTable(); table.insert(("a",), 0.0); table.commit()
+        >>> table.delete(("a",)); table.insert(("b",), 1.0); table.step_over(); table.insert(("a",), 2.0)
+        >>> table.net(), sorted(table.rows)
+        ([(('a',), 1)], [('a',), ('b',)])
+        >>> table.rollback(); table.rows
+        {('a',): 1}
+        """
+        first = self._first = {} if self._first is None else self._first
+        if self._filled and not first:
+            self._founded = True
+        if not self._founded:
+            if self._filled:
+                self._before = dict.fromkeys(self.rows, 0)
+            else:
+                self._itemise()
+            for t, count in self._before.items():
+                first.setdefault(t, count)
+        self._unlist()
+        self._before = {}
+
+    def touched(self) -> Iterable[Tuple]:
+        """The facts that the transaction may have changed so far, some of them perhaps twice."""
+        if self._founded or self._filled:
+            return self.rows
+        came, went, _ = self._lists
+        return [*came, *went, *self._before, *(self._first or ())]
+
+    def forget(self, facts: Iterable[Tuple]) -> None:
+        """Let go of facts that nobody will ask for again, without a change being told; no transaction is open."""
+        rows = self.rows
+        for t in facts:
+            rows.pop(t, None)
+            self._expires.pop(t, None)
+
     def commit(self) -> None:
         """The transaction stands. Does nothing if it is called again."""
         if self._load is not None and self._load.walked:
@@ -354,6 +429,8 @@ class BaseTable:
             self._before = {}
         if self._listed:
             self._unlist()
+        if self._first is not None:
+            self._first, self._founded = None, False
         if self._expiry_before:
             self._expiry_before.clear()
         self._ignored_before = (self.ignored_inserts, self.ignored_deletes)
@@ -365,7 +442,9 @@ class BaseTable:
 
     def rollback(self) -> None:
         """Back to the last commit. O(what the transaction touched). Does nothing if it is called again."""
-        if self._filled:
+        if self._founded:
+            self._rows, self._load, self._before, self._first = Facts(), None, {}, {}
+        elif self._filled:
             self._rows, self._load = Facts(), None
         elif self._listed:
             came, went, note = self._lists
@@ -373,6 +452,8 @@ class BaseTable:
                 self.rows.revert(note)
                 self._lists = (came, went, None)
             self._itemise()
+        if self._first:
+            self._before = {**self._before, **self._first}
         for t, count in self._before.items():
             if not count:
                 self._put(t, 0)
@@ -388,12 +469,13 @@ class BaseTable:
         self.ignored_inserts, self.ignored_deletes = self._ignored_before
         self._unlist()
         self._before = {}
+        self._first, self._founded = None, False
         self._expiry_before.clear()
 
     def check(self) -> None:
         """Assert the invariants that hold between transactions."""
         idle = not (self._before or self._expiry_before or self._listed or self._filled) and self._lists == _NOTHING
-        assert idle, "a transaction is open"
+        assert idle and self._first is None and not self._founded, "a transaction is open"
         assert all(n > 0 for n in self.rows.values())
         assert all(t in self.rows for t in self._expires), "an absent fact would expire"
         if self._key is not None:

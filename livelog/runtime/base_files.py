@@ -53,6 +53,7 @@ def load_facts(layout: Layout, number: int | None, clock: float, partitions: int
                         None if counts is None else list(compress(counts, mine)),
                         None if expiries is None else list(compress(expiries, mine)),
                     )
+    worker.resumed()
     worker.commit()
     for name in _approximated(worker):
         owner = Router(worker.plan.relations[name].partition, worker.partitions)

@@ -18,6 +18,7 @@ from livelog.runtime.lineage import Lineage
 from livelog.runtime.lookups import Asking
 from livelog.runtime.nesting import Nesting
 from livelog.runtime.node import Links, Node, unpacked
+from livelog.runtime.windows import Clocked, Windowed
 from operators.approx import Approx, ApproxGroups
 from operators.columnar.groups import ColumnGroups
 from operators.delta import Delta
@@ -29,6 +30,7 @@ from operators.shared import Shared
 from operators.zset import Counts, ZTable
 from planner.plan import (
     BROADCAST,
+    ClockRule,
     GroupRule,
     Input,
     JoinRule,
@@ -39,6 +41,7 @@ from planner.plan import (
     Placement,
     Plan,
     Stratum,
+    WindowRule,
 )
 
 __all__ = ["NODES", "Counting"]
@@ -52,6 +55,8 @@ NODES: dict[type, Callable[[Any, Plan, Links], Node]] = {
     LineageRule: lineage,
     LookupRule: Asking,
     NestedRule: Nesting,
+    WindowRule: Windowed,
+    ClockRule: Clocked,
 }
 """What runs the rules that keep state of their own; see `livelog.runtime.node`."""
 

@@ -228,9 +228,10 @@ class Journaled(Runtime):
     def _alone(self, entry: Entry) -> bool:
         """Whether a transaction cannot be taken in without being evaluated.
 
-        What is shown of an approximated view depends on all that came before.
+        What is shown of an approximated view depends on all that came before, and so does what is kept of the last point
+        of time.
         """
-        return self._approximates
+        return self._approximates or self._timed
 
     def _catch_up(self) -> None:
         """Evaluate the facts that were absorbed."""

@@ -111,6 +111,9 @@ class LocalRuntime(Runtime):
             return super()._apply(shares)
         return set(self.workers[0].apply(shares[0]))
 
+    def _due(self, before: float) -> float:
+        return super()._due(before) if len(self.workers) > 1 else self.workers[0].due(before)
+
     def _evaluate(self, concerned: set[int]) -> None:
         if len(self.workers) > 1:
             super()._evaluate(concerned)
@@ -154,10 +157,10 @@ class LocalRuntime(Runtime):
         worker.remember(relation, rows)
 
     def export(self) -> Iterator[tuple[str, tuple[Any, ...], int, float | None]]:
-        """All facts, with their multiplicities and the times at which they expire."""
+        """All facts, with their multiplicities and the times at which they expire. What is kept with them is none."""
         for worker in self.workers:
             for name, table in worker.base.items():
-                for t, copies, when in table.export():
+                for t, copies, when in table.export() if self.plan.relations[name].kind == "base" else ():
                     yield name, t, copies, when
 
     def _deliver(self, i: int) -> None:

@@ -18,10 +18,11 @@ from livelog.operations import Operation
 from livelog.runtime.limits import Exceeded, Watch, make_room, watched
 from livelog.runtime.methods import METHODS
 from livelog.runtime.skew import Skew, join_rules, skew
+from livelog.runtime.steps import PassedStep, frozen, net, segments
 from livelog.runtime.worker import Method, Sides
 from operators.errors import Outgrown, RuleFailure
 from operators.partition import Router
-from planner.plan import LookupRule, Plan, Stratum
+from planner.plan import LookupRule, Plan, Stratum, SyncRule
 
 __all__ = ["OPEN", "PLAIN", "WHOLE", "Runtime"]
 
@@ -48,6 +49,10 @@ class Runtime:
 
     With the strategy "recompute" nothing survives a transaction but the facts, and changes are the difference of
     two results.
+
+    Where what is true depends on the clock, a transaction is a sequence of steps, by time: one for each move of the
+    clock, with the operations up to the next one, and before it one for each time on the way at which something happens.
+    `steps` are those of the last transaction that changed or released anything, from when it is decided.
     """
 
     bulk = False
@@ -70,6 +75,8 @@ class Runtime:
         self.state = WHOLE
         self.committed = 0  # transactions that stand
         self.decided: dict[str, Sides] | None = None
+        self.steps: tuple[PassedStep, ...] = ()
+        self._timed = plan.timed
         self._recompute = method[0] == "recompute"
         self._method = PLAIN if self._recompute else method
         self._limit = limit
@@ -210,6 +217,8 @@ class Runtime:
 
     def _work(self, shares: list[Any]) -> dict[str, Sides]:
         """Apply the operations, evaluate, and tell the changes."""
+        if self._timed:
+            return self._stepped(shares)
         concerned = self._apply(shares)
         if self._recompute:
             # from scratch: what fails here, fails on the facts as they are
@@ -236,6 +245,83 @@ class Runtime:
         self._rebuild(None if self._limit is None else self._limit + tuples)
         self._measure()
         return self._difference(shares)
+
+    # --- steps -----------------------------------------------------------------------------------------------
+
+    def _stepped(self, shares: list[Any]) -> dict[str, Sides]:
+        """The same step by step; returns the net changes.
+
+        If a rule fails, it may have failed in the middle of a step, as in `_worked_anew`: then all of them are done again,
+        and the views evaluated from the facts alone in each.
+        """
+        self.steps = ()
+        try:
+            steps = self._pass(shares, self._recompute)
+        except (RuleFailure, Outgrown) as error:
+            if self._recompute or (isinstance(error, Outgrown) and error.sure):
+                raise
+            self._all("rollback")
+            self._rebuild()
+            self._all("keep")
+            steps = self._pass(shares, True)
+        self.steps = tuple(steps)
+        return net(steps)
+
+    def _pass(self, shares: list[Any], anew: bool) -> list[PassedStep]:
+        """Pass all times of a transaction, in order. In each, evaluate what is concerned, or all of it `anew`."""
+        steps: list[PassedStep] = []
+        begun, clock = False, self.clock
+        for when, parts in self._segments(shares):
+            while when is not None and (due := self._due(when)) < when:
+                assert due > clock or not begun, "a time is due again"
+                begun, clock = self._step(due, [[("@", None, due)]] * self.partitions, begun, anew, steps), due
+            clock = clock if when is None else when
+            begun = self._step(clock, parts, begun, anew, steps)
+        return steps
+
+    def _segments(self, shares: list[Any]) -> list[tuple[float | None, list[Any]]]:
+        """The shares of all partitions, by the moves of the clock: these are the same in all of them."""
+        cut = [segments(share) for share in shares]
+        found = [(parts[0][0], [part for _, part in parts]) for parts in zip(*cut, strict=True)]
+        return found if len(found) == 1 or any(found[0][1]) else found[1:]
+
+    def _due(self, before: float) -> float:
+        """The first time at which something happens, if that is before another time; else this one."""
+        return min(self._all("due", before))
+
+    def _step(self, clock: float, shares: list[Any], begun: bool, anew: bool, steps: list[PassedStep]) -> bool:
+        """One step of a transaction. It has `begun` if this is not the first: now it has."""
+        if begun:
+            self._all("step_over")
+        concerned = self._apply(shares)
+        if not concerned:
+            return True
+        if anew:
+            limit = self._limit
+            if limit is not None and not self._recompute:
+                limit += sum(self._all("size"))
+            self._rebuild(limit)
+            self._measure()
+            changes = self._merged(self._all("differences"))
+        else:
+            self._evaluate(concerned)
+            if self._sizes:
+                self._measure()
+            changes = self._changes()
+        passed = self._all("passed")
+        changes = frozen(changes)
+        if changes or any(released for released, _ in passed):
+            steps.append(PassedStep(clock, frozenset(passed[0][1]), changes))
+        return True
+
+    def next_due(self, names: Iterable[str]) -> float | None:
+        """The next time behind the clock that is certainly a point of one of these regulated reads; None: unknown."""
+        wanted = set(names)
+        rules = [rule for s in self.plan.strata for rule in s.rules if isinstance(rule, SyncRule)]
+        points = [rule.ticks.next_after(self.clock) for rule in rules if rule.head in wanted]
+        return min((point for point in points if point is not None), default=None)
+
+    # --- evaluation ------------------------------------------------------------------------------------------
 
     def _apply(self, shares: list[Any]) -> set[int]:
         """Apply the operations to the facts; returns the strata that they concern."""

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
+from math import inf, nextafter
 from typing import Any
 
 from livelog.operations import Operation
 from livelog.runtime.absorption import Absorption
 from livelog.runtime.component import Component
 from livelog.runtime.counting import Counting
+from livelog.runtime.forgetting import Forgetting
 from livelog.runtime.layered import Layered, layers_of
 from livelog.runtime.measure import measure
 from livelog.runtime.methods import METHODS
+from livelog.runtime.regulated import Kept, Regulated, kept
 from livelog.runtime.skew import held_by
+from livelog.runtime.timed import Timed
+from livelog.runtime.windows import Clocked, Windowed
 from operators.base import BaseTable
+from operators.dated import Stamped, Stream
 from operators.delta import Delta, Loaded
 from operators.partition import Router
-from planner.plan import Plan
+from planner.plan import Plan, StampRule, SyncRule
 
 __all__ = ["Method", "Pair", "Sides", "Worker"]
 
@@ -32,6 +38,7 @@ Sides = Delta | Pair
 """The same, where the lists may not be made before somebody asks for them."""
 
 Send = Callable[[int, int, str, int, list[Any]], None]
+Running = Component | Counting | Kept
 
 
 class Worker:
@@ -42,6 +49,10 @@ class Worker:
     must be quiescent before the next of these steps. Then `changes` and `commit`. After an error, whatever it was and
     wherever: `rollback`, and the strata again, on the worker that `renewed` gives. `rollback` and `commit` are called
     again where they were interrupted.
+
+    If what is true depends on the clock, a transaction has as many of these steps as there are times at which something
+    happens (`due`), with `step_over` between them: all but `commit` and `rollback` are about the last of them then. The
+    tables of kept relations are among the facts (`base`), and their strata write them while they are evaluated.
     """
 
     def __init__(
@@ -63,13 +74,18 @@ class Worker:
         self._send = send
         self.clock = 0.0
         self._clock_before = 0.0
-        self.base = {
-            name: BaseTable(r.key, r.ttl, r.bag) for name, r in plan.relations.items() if r.kind == "base"
-        }
-        self.strata: list[Component | Counting] = []
-        self._producer: dict[str, Component | Counting] = {}
+        self.base = _tables(plan)
+        self._mortal = [table for table in self.base.values() if table.ttl is not None]
+        self._stamps = {name: r.stamped for name, r in plan.relations.items() if r.stamped}
+        self._ruled = {name for s in plan.strata if s.method == "kept" for name in s.relations}
+        self._passing = {name: Forgetting(r) for name, r in plan.relations.items() if r.until}
+        self.strata: list[Running] = []
+        self._producer: dict[str, Running] = {}
+        self._timed: list[tuple[int, Timed]] = []  # with the stratum that each is part of
+        self._stepping = False  # whether a transaction is under way
         self.deltas: dict[str, Delta] = {}
-        self._touched: set[str] = set()  # base relations that the transaction may have changed
+        self._touched: set[str] = set()  # base relations that the step may have changed
+        self._changed: set[str] = set()  # those that the steps before it may have changed
         self._begun: set[int] = set()  # strata whose state it may have changed
         self._readers: dict[str, list[int]] = {name: [] for name in plan.relations}
         for i, stratum in enumerate(plan.strata):
@@ -88,6 +104,7 @@ class Worker:
             stratum = self._stratum(i, limit, memory)
             self.strata.append(stratum)
             self._producer.update(dict.fromkeys(stratum.stratum.relations, stratum))
+            self._timed += [(i, part) for part in _timed(stratum)]
         self._begun = set(range(len(self.strata)))
 
     def renewed(self, limit: int | None = None, send: Send | None = None) -> Worker:
@@ -100,7 +117,7 @@ class Worker:
         self.clear()
         worker = copy(self)
         worker._send = send or self._send
-        worker.strata, worker._producer, worker.deltas = [], {}, {}
+        worker.strata, worker._producer, worker.deltas, worker._timed = [], {}, {}, []
         worker._build(limit)
         return worker
 
@@ -108,15 +125,18 @@ class Worker:
         """Let go of the strata's state at once, without waiting for the collector."""
         for stratum in self.strata:
             stratum.clear()
-        self.strata, self._producer = [], {}  # they know how to send, and so they know this worker
+        self.strata, self._producer, self._timed = [], {}, []  # they know how to send, and so they know this worker
         self.deltas = {}
 
-    def _stratum(self, i: int, limit: int | None, memory: Any) -> Component | Counting:
+    def _stratum(self, i: int, limit: int | None, memory: Any) -> Running:
         stratum = self.plan.strata[i]
 
         def send(destination: int, kind: str, target: int, rows: list[Any]) -> None:
             self._send(destination, i, kind, target, rows)
 
+        if stratum.method == "kept":
+            table = self.base[stratum.relations[0]]
+            return kept(stratum, self.plan, table, self.partition, self.partitions, send)
         if stratum.method == "counting":
             layers = layers_of(stratum, self.plan)
             if layers:
@@ -153,13 +173,48 @@ class Worker:
                     if table.ttl is not None:
                         touched.add(name)
                         table.expire(value)
+        for name, stamped in self._stamps.items():
+            if name in touched:
+                touched.add(stamped)
         deltas = self.deltas
         for name in touched:
             if delta := base[name].delta():
                 deltas[name] = delta
             else:
                 deltas.pop(name, None)
+        if self._timed:
+            self._stepping = True
+            return [*self._concerned(deltas), *self._waiting()]
         return self._concerned(deltas)
+
+    def _waiting(self) -> list[int]:
+        """The strata that have something to do now that the clock is where it is."""
+        now, releases = self.clock, self._stepping
+        return [i for i, part in self._timed if part.pass_to(now, releases)]
+
+    def due(self, before: float) -> float:
+        """The first time at which something happens, if that is before another time; else this one. O(timed parts)"""
+        first = before
+        for table in self._mortal:
+            first = min(first, table.due())
+        for _, part in self._timed:
+            first = min(first, part.due(first))
+        return before if first >= before else _reached(first)
+
+    def passed(self) -> tuple[bool, list[str]]:
+        """Whether anything was released in this step, and of which regulated reads its time is a point."""
+        strata = [s for s in self.strata if isinstance(s, Kept)]
+        points = [s.name for s in strata if isinstance(s, Regulated) and s.is_point(self.clock)]
+        return any(s.released for s in strata), points
+
+    def step_over(self) -> None:
+        """Another step of the transaction begins."""
+        touched = self._touched
+        self._changed |= touched
+        for name in touched:
+            self.base[name].step_over()
+        touched.clear()
+        self.deltas = {}
 
     def absorb(self, operations: Iterable[Operation]) -> None:
         """Apply operations to the facts for good, and leave the views for later: `start_over` catches up."""
@@ -168,9 +223,10 @@ class Worker:
 
     def start_over(self) -> list[int]:
         """Make all facts the change to be worked in, where nothing is evaluated yet. Returns the strata concerned."""
-        tables = [(name, table) for name, table in self.base.items() if table.rows]
+        tables = [(name, table) for name, table in self.base.items() if table.rows and name not in self._ruled]
         self.deltas = {name: Loaded(table.rows, table.bag) for name, table in tables}
-        return self._concerned(self.deltas)
+        self._waiting()
+        return [*self._concerned(self.deltas), *(i for i, _ in self._timed)]
 
     def _concerned(self, changed: Collection[str]) -> list[int]:
         """The strata that read something that has changed here; some may be named twice."""
@@ -187,7 +243,10 @@ class Worker:
     def begin(self, i: int) -> None:
         """Start stratum i with this partition's share of the changes below it."""
         self._begun.add(i)
-        self.strata[i].begin(self.deltas)
+        stratum = self.strata[i]
+        if isinstance(stratum, Kept):
+            self._touched.add(stratum.name)
+        stratum.begin(self.deltas)
 
     def receive(self, source: int, i: int, kind: str, target: int, rows: list[Any]) -> None:
         """Take in a message for stratum i."""
@@ -221,8 +280,14 @@ class Worker:
     def commit(self) -> None:
         """The transaction stands."""
         touched, begun = self._touched, self._begun
-        for name in touched:
-            self.base[name].commit()
+        if self._changed:
+            touched |= self._changed
+            self._changed.clear()
+        if self._passing:
+            self._forget(touched)
+        else:
+            for name in touched:
+                self.base[name].commit()
         for i in begun:
             stratum = self.strata[i]
             stratum.limit = self._limit
@@ -230,17 +295,41 @@ class Worker:
                 stratum.commit()
         touched.clear()
         begun.clear()
+        self._stepping = False
         self._clock_before = self.clock
         self.deltas = {}
         self._memories = None
         if self._latest is not None:
             self._kept, self._latest = self._latest, None
 
+    def _forget(self, touched: set[str]) -> None:
+        """Commit the tables, and let go of the tuples that nobody will ask for again.
+
+        Interrupted, it may be done again: then some tuples are filed twice, and forgotten once.
+        """
+        for name in touched:
+            if name in self._passing:
+                self._passing[name].file(self.base[name].touched())
+            self.base[name].commit()
+        for name, passing in self._passing.items():
+            for rows in passing.over(self.clock):
+                self.base[name].forget(rows)
+                for stratum in self.strata:
+                    if isinstance(stratum, Kept) and stratum.source == name:
+                        stratum.forget(rows)
+
+    def resumed(self) -> None:
+        """The facts were taken in from elsewhere."""
+        for name, passing in self._passing.items():
+            passing.file(self.base[name].rows)
+
     def rollback(self) -> None:
         """Facts and clock are as before the transaction; the strata must be made and loaded again."""
-        for name in self._touched:
+        for name in self._touched | self._changed:
             self.base[name].rollback()
         self._touched.clear()
+        self._changed.clear()
+        self._stepping = False
         self.clock = self._clock_before
         self._latest = None
 
@@ -251,9 +340,11 @@ class Worker:
         self._kept = self._results()
 
     def differences(self, kept_is_new: bool = False) -> dict[str, Pair]:
-        """How the published views differ from what is kept; what is here takes its place with the next commit."""
+        """How the published views differ from what is kept, or were in the step before; what is here is kept with the
+        next commit."""
         now = self._results()
-        old, new = (now, self._kept) if kept_is_new else (self._kept, now)
+        before = self._kept if self._latest is None else self._latest
+        old, new = (now, before) if kept_is_new else (before, now)
         if not kept_is_new:
             self._latest = now
         nothing: set[Tuple] = set()
@@ -297,8 +388,10 @@ class Worker:
         return producer.exact(t) if isinstance(producer, Counting) else t
 
     def facts(self) -> list[tuple[str, Tuple, int]]:
-        """The facts that this partition owns, with their multiplicities."""
-        return [(name, t, n) for name, table in self.base.items() for t, n in table.rows.items()]
+        """The facts that this partition owns, with their multiplicities. What is kept with them is none."""
+        relations = self.plan.relations
+        tables = [(name, table) for name, table in self.base.items() if relations[name].kind == "base"]
+        return [(name, t, n) for name, table in tables for t, n in table.rows.items()]
 
     def matching(self, relation: str, fixed: list[tuple[int, Any]]) -> list[Tuple]:
         """The tuples of a relation here that have the given values in some columns."""
@@ -354,9 +447,52 @@ class Worker:
         for table in self.base.values():
             table.check()
         for i, stratum in enumerate(self.strata):
+            if isinstance(stratum, Kept):
+                stratum.check(self._weights(stratum.source))
+                continue
             stratum.check()
             if isinstance(stratum, Component):
                 assert stratum.mentioned() <= alive[i], f"stratum {i}: a dead variable is mentioned"
         for name, r in self.plan.relations.items():
             owner = Router(r.partition, self.partitions)
             assert all(owner(t) == self.partition for t in self.rows(name)), f"{name}: a stray tuple"
+
+    def _weights(self, relation: str) -> Mapping[Tuple, int]:
+        """The tuples of a relation with their multiplicities."""
+        rows = self.rows(relation)
+        weighted = self.plan.relations[relation].bag or self.plan.relations[relation].weighted
+        return rows if weighted and isinstance(rows, Mapping) else dict.fromkeys(rows, 1)
+
+
+def _tables(plan: Plan) -> dict[str, BaseTable]:
+    """The facts of a program, and what is kept with them."""
+    relations = plan.relations
+    tables: dict[str, BaseTable] = {}
+    for stratum in plan.strata:
+        for rule in stratum.rules:
+            if isinstance(rule, StampRule):
+                tables[rule.head] = BaseTable(tuple(range(relations[rule.head].arity - 1)))
+            elif isinstance(rule, SyncRule):
+                source = relations[rule.input.relation]
+                tables[rule.head] = BaseTable(bag=source.bag or source.weighted)
+    for name, r in relations.items():
+        if r.kind == "base" and r.stamped:
+            times = tables[r.stamped] = BaseTable(r.key or tuple(range(r.arity)), r.ttl)
+            tables[name] = Stamped(times, r.key, r.ttl)
+        elif r.kind == "base":
+            tables[name] = Stream(r.ttl) if r.stream else BaseTable(r.key, r.ttl, r.bag)
+    return tables
+
+
+def _timed(stratum: Running) -> list[Timed]:
+    """What of a stratum looks at the clock."""
+    if isinstance(stratum, Kept):
+        return [stratum]
+    nodes = stratum.nodes if isinstance(stratum, Counting) else ()
+    return [node for _, node in nodes if isinstance(node, (Windowed, Clocked))]
+
+
+def _reached(time: Any) -> float:
+    """The first time of a clock that is not before another time, which may be a whole number of any size."""
+    reached = float(time)
+    return reached if reached >= time else nextafter(reached, inf)

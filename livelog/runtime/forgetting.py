@@ -1,0 +1,85 @@
+"""Forgetting: the tuples of a stream that have left all windows which read it, and that nobody will ask for again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+from math import inf
+from typing import Any
+
+from operators.window import intervals
+from planner.plan import Leaving, RelationPlan
+
+__all__ = ["Forgetting"]
+
+Tuple = tuple[Any, ...]
+When = tuple[Any, bool]
+"""A time, and whether only what is behind it counts."""
+
+
+class Forgetting:
+    """When the tuples of a relation with `until` may go: filed when they come, and forgotten by their tables at commit.
+
+    `_rows` has them by the time at which the last of the windows lets go of them, `_times` is a heap of these times. A
+    window with ticks stands still between them: then tuples are filed anew for the next one. Filing a tuple twice does
+    no harm.
+
+    >>> from operators.expr import Col; from planner.plan import Bound
+    >>> until = (Leaving((Bound(Col(1), False),)),)             # n <= t
+    >>> passing = Forgetting(RelationPlan("s", ("x", "t"), ("symbol", "number"), "base", (0,), until=until))
+    >>> passing.file([("a", 3), ("b", 5)]); list(passing.over(3.0)), list(passing.over(4.0)), list(passing.over(9.0))
+    ([], [[('a', 3)]], [[('b', 5)]])
+    """
+
+    def __init__(self, relation: RelationPlan) -> None:
+        self._until = relation.until
+        self._leave = [intervals((), [(b.time, b.strict) for b in u.leaves]) for u in relation.until]
+        self._rows: dict[When, list[Tuple]] = {}
+        self._times: list[When] = []
+
+    def file(self, rows: Iterable[Tuple]) -> None:
+        """Tuples came. O(1) each, and O(log n) for each new time."""
+        batch = [(t, 1) for t in rows]
+        last: list[When] = []
+        for leave in self._leave:
+            found: list[Any] = []
+            leave(batch, found)
+            times = [(time, late) for _, _, _, _, time, late in found]
+            last = list(map(max, last, times)) if last else times
+        for (t, _), when in zip(batch, last, strict=True):
+            if when[0] != inf:
+                self._put(when, t)
+
+    def _put(self, when: When, t: Tuple) -> None:
+        rows = self._rows.get(when)
+        if rows is None:
+            self._rows[when] = [t]
+            heappush(self._times, when)
+        else:
+            rows.append(t)
+
+    def over(self, now: float) -> Iterator[list[Tuple]]:
+        """The tuples that may go now that the clock is there; each batch is only let go of when the next is asked for."""
+        times = self._times
+        while times and times[0] < (now, True):
+            rows = self._rows[times[0]]
+            for until, leave in zip(self._until, self._leave, strict=True):
+                if until.ticks is not None:
+                    rows = self._gone(rows, until, leave, now)
+            yield rows
+            del self._rows[times[0]]
+            heappop(times)
+
+    def _gone(self, rows: list[Tuple], until: Leaving, leave: Any, now: float) -> list[Tuple]:
+        """Those that a window with ticks has let go of; the others are filed for its next one."""
+        assert until.ticks is not None
+        point = until.ticks.last_at(now)
+        found: list[Any] = []
+        leave([(t, 1) for t in rows], found)
+        gone = []
+        for t, _, _, _, time, late in found:
+            if point is not None and (time, late) < (point, True):
+                gone.append(t)
+            elif (following := until.ticks.next_after(now)) is not None:
+                self._put((following, False), t)
+        return gone

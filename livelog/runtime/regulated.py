@@ -1,0 +1,275 @@
+"""Kept strata: relations of which the content follows from what was there once.
+
+A `SyncRule` has its input as of the last point of a synchronisation stream, a `StampRule` has the tuples of its input
+with the times at which they came. Neither can be evaluated again from the facts. So what they hold is a base table of
+their worker, and goes with the facts through commits, rollbacks and checkpoints; here is how it follows the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heappop, heappush
+from math import inf
+from typing import Any
+
+from operators.base import BaseTable
+from operators.dated import time_of
+from operators.delta import Delta, Loaded
+from operators.schedule import Schedule
+from planner.plan import Plan, StampRule, Stratum, SyncRule
+
+__all__ = ["Dated", "Kept", "Regulated", "kept"]
+
+Tuple = tuple[Any, ...]
+Weights = Iterable[tuple[Tuple, int]]
+Send = Callable[[int, str, int, list[Any]], None]
+
+
+class Kept:
+    """One kept relation on one partition: its table, and what of its input is not in there yet.
+
+    `_buffer` is how the input differs from the table, by tuple: what comes and goes again before it is released leaves
+    nothing behind. A new stratum takes what is in the table from it, and then hears of the whole input: whatever
+    differs has yet to be released. Where it is evaluated for the first time, those who read it hear of all that is in
+    the table; later, of what is released.
+    """
+
+    def __init__(self, stratum: Stratum, plan: Plan, table: BaseTable) -> None:
+        self.stratum = stratum
+        self.limit: int | None = None  # nothing is added here that was not counted below
+        (self.name,) = stratum.relations
+        (rule,) = stratum.rules
+        assert isinstance(rule, (SyncRule, StampRule))
+        source = plan.relations[rule.input.relation]
+        self.source = source.name
+        self._weighted = source.bag or source.weighted
+        self.table = table
+        self.released = False
+        self._now = 0.0
+        self._releases = False
+        self._fresh = True
+        self._buffer: dict[Tuple, int] = {}
+
+    # --- what inherits fills in ------------------------------------------------------------------------------
+
+    def _content(self) -> Weights:
+        """What is in the table, as the input has it."""
+        return self.table.rows.items()
+
+    def _is_due(self) -> bool:
+        """Whether what is in the buffer is released now."""
+        raise AssertionError("a relation has its rule")
+
+    def _release(self) -> Delta:
+        """Bring what is in the buffer into the table; returns what that changes in it."""
+        raise AssertionError("a relation has its rule")
+
+    def due(self, before: float) -> Any:
+        """When what is in the buffer is released."""
+        return inf
+
+    # --- the clock -------------------------------------------------------------------------------------------
+
+    def pass_to(self, now: float, releases: bool) -> bool:
+        self._now = now
+        self._releases = releases
+        self.released = False
+        return bool(self._buffer) and self._is_due()
+
+    # --- a transaction ---------------------------------------------------------------------------------------
+
+    def prepare(self, deltas: dict[str, Delta]) -> None:
+        """Nothing has to be in place before `begin`."""
+
+    def begin(self, deltas: dict[str, Delta]) -> None:
+        """Take in the changes of the input. O(changes)"""
+        buffer = self._buffer
+        if self._fresh:
+            buffer.update((t, -n) for t, n in self._content())
+        delta = deltas.get(self.source)
+        if not delta:
+            return
+        if not buffer and not self._weighted and not delta.lost:
+            buffer.update(dict.fromkeys(delta.gained, 1))
+            return
+        for t, w in delta.items():
+            left = buffer.get(t, 0) + w
+            if left:
+                buffer[t] = left
+            else:
+                del buffer[t]
+
+    def receive(self, source: int, kind: str, target: int, rows: list[Any]) -> None:
+        raise AssertionError("what is kept here follows from what is here")
+
+    def work(self) -> None:
+        """There is nothing to do before everybody is quiescent."""
+
+    def resume(self, level: int) -> bool:
+        """Nothing waits for anything."""
+        return False
+
+    def finish(self) -> dict[str, Delta]:
+        """Everybody is quiescent: release, if this is the time."""
+        delta: Delta | None = None
+        if self._releases and self._buffer and self._is_due():
+            delta = self._release()
+            self._buffer = {}
+            self.released = True
+        if self._fresh:
+            self._fresh = False
+            delta = Loaded(self.table.rows, self.table.bag)
+        return {self.name: delta} if delta else {}
+
+    def forget(self, rows: Iterable[Tuple]) -> None:
+        """The input has let go of tuples that nobody will ask for again."""
+        for t in rows:
+            self._buffer.pop(t, None)
+
+    def clear(self) -> None:
+        """Let go of all state; the table is the worker's."""
+        self._buffer = {}
+
+    # --- looking in ------------------------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, int]:
+        """How many tuples wait."""
+        return {"tuples": len(self._buffer)}
+
+    def state_bytes(self, size: Callable[[Any], int]) -> int:
+        """Bytes of what waits; `size` measures a value."""
+        return sum(size(entry) for entry in self._buffer.items())
+
+    def check(self, source: Mapping[Tuple, int]) -> None:
+        """Assert that the table and what waits are the input together."""
+        known = dict(self._content())
+        for t, w in self._buffer.items():
+            known[t] = known.get(t, 0) + w
+        assert {t: n for t, n in known.items() if n} == dict(source), f"{self.name}: not what it is made of"
+
+
+class Regulated(Kept):
+    """The input as of the last point: what changes between two points waits for the second of them.
+
+    A point is a time of a schedule, or a tuple of one of the `events`. Every partition has all events, as far as they
+    are not over: `_points` counts by time in how many of them it is, `_coming` is a heap of these times.
+    """
+
+    def __init__(
+        self, stratum: Stratum, plan: Plan, table: BaseTable, partition: int, partitions: int, send: Send
+    ) -> None:
+        super().__init__(stratum, plan, table)
+        (rule,) = stratum.rules
+        assert isinstance(rule, SyncRule)
+        self._ticks: Schedule = rule.ticks
+        self._events = [event.relation for event in rule.events]
+        self._points: dict[Any, int] = {}
+        self._coming: list[Any] = []
+        self._partition = partition
+        self._partitions = partitions
+        self._send = send
+
+    def is_point(self, now: float) -> bool:
+        """Whether the time that was told last is a point."""
+        return now in self._points or self._ticks.holds(now)
+
+    def _is_due(self) -> bool:
+        return self.is_point(self._now)
+
+    def pass_to(self, now: float, releases: bool) -> bool:
+        coming, points = self._coming, self._points
+        while coming and coming[0] < now:
+            points.pop(heappop(coming), None)
+        return super().pass_to(now, releases)
+
+    def due(self, before: float) -> Any:
+        """The next point that is known, if there is anything to release. Amortised O(log n)"""
+        if not self._buffer:
+            return inf
+        event = self._next_event()
+        point = self._ticks.next_after(self._now, min(event, before))
+        return event if point is None else min(event, point)
+
+    def _next_event(self) -> Any:
+        """The first event that is known and lies behind the clock; infinite if there is none."""
+        coming, points, now = self._coming, self._points, self._now
+        here = now in points
+        while coming and (coming[0] == now or coming[0] not in points):  # some are there twice, or are gone
+            heappop(coming)
+        first = coming[0] if coming else inf
+        if here:
+            heappush(coming, now)
+        return first
+
+    def begin(self, deltas: dict[str, Delta]) -> None:
+        super().begin(deltas)
+        for number, name in enumerate(self._events):
+            if delta := deltas.get(name):
+                rows = [(t, w) for t, w in delta.items() if t[0] >= self._now]
+                if not rows:
+                    continue
+                for destination in range(self._partitions):
+                    if destination != self._partition:
+                        self._send(destination, "side", number, [[t, w] for t, w in rows])
+                self.receive(self._partition, "side", number, rows)
+
+    def receive(self, source: int, kind: str, target: int, rows: list[Any]) -> None:
+        """Take in events. O(log n) each"""
+        points = self._points
+        for (time,), w in rows:
+            left = points.get(time, 0) + w
+            if left:
+                if time not in points and time != inf:
+                    heappush(self._coming, time)
+                points[time] = left
+            else:
+                del points[time]
+        if len(self._coming) > 4 * len(points) + 64:
+            self._coming = sorted(points)
+
+    def _release(self) -> Delta:
+        weights = list(self._buffer.items())
+        table = self.table
+        if not table.rows and all(w == 1 for _, w in weights):
+            table.insert_all(list(self._buffer), self._now)
+        else:
+            table.change(weights)
+        if self._weighted:
+            return Delta.weighted(weights)
+        return Delta([t for t, w in weights if w > 0], [t for t, w in weights if w < 0])
+
+    def clear(self) -> None:
+        super().clear()
+        self._points, self._coming = {}, []
+
+    def stats(self) -> dict[str, int]:
+        return {"tuples": len(self._buffer) + len(self._points)}
+
+    def state_bytes(self, size: Callable[[Any], int]) -> int:
+        return super().state_bytes(size) + sum(size(entry) for entry in self._points.items())
+
+
+class Dated(Kept):
+    """The tuples of the input, each with the time of the step in which it came. The table has the input's tuples as key."""
+
+    def _content(self) -> Weights:
+        return [(t[:-1], n) for t, n in self.table.rows.items()]
+
+    def _is_due(self) -> bool:
+        return True
+
+    def _release(self) -> Delta:
+        table, time = self.table, (time_of(self._now),)
+        lost = [table.like(t) for t, w in self._buffer.items() if w < 0]
+        gained = [t + time for t, w in self._buffer.items() if w > 0]
+        table.change([*((t, -1) for t in lost), *((t, 1) for t in gained)])
+        return Delta(gained, lost)
+
+
+def kept(
+    stratum: Stratum, plan: Plan, table: BaseTable, partition: int, partitions: int, send: Send
+) -> Kept:
+    """A kept stratum, by its rule."""
+    if isinstance(stratum.rules[0], StampRule):
+        return Dated(stratum, plan, table)
+    return Regulated(stratum, plan, table, partition, partitions, send)

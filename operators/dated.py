@@ -1,0 +1,102 @@
+"""Base tables that write down when their facts came: streams, and relations that are read with their times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from operators.base import BaseTable
+
+__all__ = ["Stamped", "Stream", "time_of"]
+
+Tuple = tuple[Any, ...]
+
+
+def time_of(clock: float) -> int | float:
+    """A time as people see it: an int when it is whole.
+
+    >>> time_of(8.0), time_of(2.5)
+    (8, 2.5)
+    """
+    return int(clock) if clock == int(clock) else clock
+
+
+class Stream(BaseTable):
+    """A bag of arrivals, each with its time in one more column.
+
+    >>> table = Stream(); table.insert(("a",), 3.0); table.insert_all([("a",), ("b",)], 4.5); table.rows
+    {('a', 3): 1, ('a', 4.5): 1, ('b', 4.5): 1}
+    """
+
+    def __init__(self, ttl: float | None = None) -> None:
+        super().__init__((), ttl, bag=True)
+
+    def insert(self, t: Tuple, now: float) -> None:
+        super().insert((*t, time_of(now)), now)
+
+    def insert_all(self, rows: list[Tuple], now: float) -> None:
+        time = (time_of(now),)
+        super().insert_all([t + time for t in rows], now)
+
+
+class Stamped(BaseTable):
+    """A table of facts with a companion, `times`, that has each of them with the time of its last insertion.
+
+    A plain set keeps the time of the first one: there, an insertion of what is there already is none. The companion
+    goes with its table to commit and back. It has the same key, or all columns of a fact.
+
+    >>> table = Stamped(BaseTable((0,)), (0,)); table.insert(("a", 1), 3.0); table.insert(("b", 1), 3.0)
+    >>> table.insert(("a", 2), 4.0); table.insert(("b", 1), 5.0); table.delete(("b", 2)); sorted(table.times.rows)
+    [('a', 2, 4), ('b', 1, 5)]
+    """
+
+    def __init__(self, times: BaseTable, key: tuple[int, ...] = (), ttl: float | None = None) -> None:
+        super().__init__(key, ttl)
+        self.times = times
+
+    def insert(self, t: Tuple, now: float) -> None:
+        known = self._plain and t in self._rows
+        super().insert(t, now)
+        if not known:
+            self.times.insert((*t, time_of(now)), now)
+
+    def insert_all(self, rows: list[Tuple], now: float) -> None:
+        if self._plain:
+            known, time = self._rows, time_of(now)
+            new = [t for t in dict.fromkeys(rows) if t not in known]
+            super().insert_all(rows, now)
+            for t in new:
+                self.times.insert((*t, time), now)
+        else:  # one by one
+            super().insert_all(rows, now)
+
+    def delete(self, t: Tuple) -> None:
+        known = t in self._rows
+        super().delete(t)
+        if known:
+            self._let_go(t)
+
+    def delete_all(self, rows: list[Tuple]) -> None:
+        if self._plain:
+            known = [t for t in dict.fromkeys(rows) if t in self._rows]
+            super().delete_all(rows)
+            for t in known:
+                self._let_go(t)
+        else:
+            super().delete_all(rows)
+
+    def _let_go(self, t: Tuple) -> None:
+        dated = self.times.like(t)
+        if dated is not None:
+            self.times.delete(dated)
+
+    def expire(self, now: float) -> None:
+        super().expire(now)
+        self.times.expire(now)
+
+    def commit(self) -> None:
+        super().commit()
+        self.times.commit()
+
+    def rollback(self) -> None:
+        super().rollback()
+        self.times.rollback()
