@@ -105,7 +105,7 @@ class BodyReader(ExpressionReader):
             left = self.operations(left, 0)
             kind = self.tokens[self.at][0]
         if kind not in COMPARATORS:
-            self.goes_on = _GOES_ON
+            self.goes_on = _NOTHING if isinstance(left, Atom) else _GOES_ON
             return left
         self.at += 1
         self.deeper()

@@ -53,8 +53,8 @@ def check(
 
     program = resolve_constants(as_written(program), constants or {})
     program = resolve_types(program, report)
-    check_relations(program, known, report)
-    program, definitions = take_apart(program, report)
+    timed = check_relations(program, known, report)
+    program, definitions = take_apart(program, report) if timed else (program, ())
     check_calls(program, known, program.aggregates, report)
     check_safety(program, report)
     check_strata(program, report, definitions)

@@ -47,9 +47,7 @@ __all__ = ["ExpressionReader"]
 class ExpressionReader(TimeReader, ABC):
     """Reads values; what holds literals is read by who extends this."""
 
-    __slots__ = ("goes_on",)
-    goes_on: frozenset[str]
-    """What could go on with the literal that was read last."""
+    __slots__ = ()
 
     @abstractmethod
     def rest(self, left: Any) -> Any:

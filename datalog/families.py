@@ -86,7 +86,9 @@ class Scope(msgspec.Struct, eq=False, gc=False):
 class Families:
     """The nodes of a program. `scopes[i]` is the scope of rule i. The reason of a family may be a constant itself."""
 
-    def __init__(self, program: Program, functions: Mapping[str, Function], report: Report) -> None:
+    def __init__(
+        self, program: Program, functions: Mapping[str, Function], report: Report, definitions: tuple[Rule, ...] = ()
+    ) -> None:
         self.program = program
         self.functions = functions
         self.report = report
@@ -100,6 +102,8 @@ class Families:
                 self._declare(relation)
             else:
                 self._times(relation)
+        for rule in definitions:
+            self._definition(rule)
         self.scopes = [Scope(rule.body) for rule in program.rules]
         for rule, scope in zip(program.rules, self.scopes, strict=True):
             self._rule(rule, scope)
@@ -167,16 +171,6 @@ class Families:
             if column.numeric and (column.name == ARRIVAL or relation.name in self.program.clocks):
                 self.columns[relation.name, index] = self._node("number", Note("times are numbers"))
 
-    def points(self, relation: str, span: Span) -> None:
-        """The tuples of a relation of one column are points of time."""
-        node = self._find(self._column(relation, 0))
-        if self.family[node] is None:
-            self.family[node], self.reason[node] = "number", Note("points of time are numbers", span)
-        elif self.family[node] != "number":
-            held = _plural(str(self.family[node]))
-            self.report.add(f"`{relation}` holds {held}, but points of time are numbers", span,
-                            *filter(None, [self._note(node)]))
-
     def _unify(self, a: int, b: int, span: Span, left: Any, right: Any, where: Any = None) -> None:
         """Make two nodes one; `left` and `right` are what they are called if they clash (in `where`)."""
         own = a, b  # what is known of the two themselves, not of what they were unified with
@@ -218,6 +212,17 @@ class Families:
         for literal in rule.body:
             self._literal(literal, scope)
         self._atom(rule.head, scope)
+
+    def _definition(self, rule: Rule) -> None:
+        """What a read rests on (see `datalog.reads`): its columns are those of what is read, and points are numbers."""
+        read, *points = rule.body
+        for index in range(len(read.arguments)):  # type: ignore[union-attr]
+            column = self._column(read.relation, index)  # type: ignore[union-attr]
+            self.columns[rule.head.relation, index] = column
+        for point in points:
+            node = self._find(self._column(point.relation, 0))  # type: ignore[union-attr]
+            if self.family[node] is None:
+                self.family[node], self.reason[node] = "number", Note("points of time are numbers", point.span)
 
     def _literal(self, literal: Any, scope: Scope) -> None:
         if isinstance(literal, Comparison):

@@ -26,10 +26,11 @@ from datalog.ast import (
     Sync,
     Variable,
 )
+from datalog.written import as_written
 
 __all__ = [
     "RESERVED", "brief_value", "format_expression", "format_literal", "format_program", "format_relation",
-    "format_rule", "format_value",
+    "format_rule", "format_sync", "format_value",
 ]
 
 RESERVED = frozenset({"min", "max", "sum", "count", "avg", "mean"})
@@ -232,7 +233,7 @@ def format_directive(directive: Directive) -> str:
 
 
 def format_program(program: Program) -> str:
-    """The whole program. Inferred relations get no declaration.
+    """The whole program, as it was written if it is checked. Inferred relations get no declaration.
 
     >>> from datalog.parser import parse
     >>> print(format_program(parse(".output r  .const k=3  r(x):-s(x),x<k.")), end="")
@@ -240,7 +241,7 @@ def format_program(program: Program) -> str:
     .output r
     r(x) :- s(x), x < k.
     """
-    return "".join(line + "\n" for line in _lines(program))
+    return "".join(line + "\n" for line in _lines(as_written(program)))
 
 
 def _lines(program: Program) -> Iterator[str]:

@@ -51,9 +51,7 @@ def infer_types(
     reads of the program rest on (see `datalog.reads`).
     """
     whole = replace(program, rules=(*program.rules, *definitions)) if definitions else program
-    inference = _Inference(whole, functions, report)
-    for point in [rule.body[1] for rule in definitions if len(rule.body) > 1]:
-        inference.families.points(point.relation, point.span)  # type: ignore[union-attr]
+    inference = _Inference(whole, functions, report, definitions)
     inference.settle()
     rules = [inference.typed(rule, scope) for rule, scope in zip(program.rules, inference.scopes, strict=False)]
     relations = inference.relations()
@@ -70,10 +68,12 @@ def infer_types(
 class _Inference:
     """The kinds of the numeric columns of one program, `ranks`, and what follows from them."""
 
-    def __init__(self, program: Program, functions: Mapping[str, Function], report: Report) -> None:
+    def __init__(
+        self, program: Program, functions: Mapping[str, Function], report: Report, definitions: tuple[Rule, ...]
+    ) -> None:
         self.program = program
         self.functions = functions
-        self.families = Families(program, functions, report)
+        self.families = Families(program, functions, report, definitions)
         self.scopes = self.families.scopes
         self.ranks: dict[tuple[str, int], int] = defaultdict(int)
         heads = {rule.head.relation for rule in program.rules}

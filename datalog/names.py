@@ -206,13 +206,18 @@ def _unknown_type(name: str, program: Program) -> str:
 # --- relations -----------------------------------------------------------------------------------------------
 
 
-def check_relations(program: Program, functions: Mapping[str, Function], report: Report) -> None:
-    """Whether every relation exists and is used with one arity; whether its qualifiers suit it."""
+def check_relations(program: Program, functions: Mapping[str, Function], report: Report) -> bool:
+    """Whether every relation exists and is used with one arity; whether its qualifiers suit it.
+
+    Tells whether the program reads anything with times or at points, which `datalog.reads` takes apart.
+    """
     heads = {rule.head.relation for rule in program.rules}
     declared = {name for name, relation in program.relations.items() if relation.declared}
     every = [atom for rule in program.rules for atom in atoms(rule)]
     used = {atom.relation for atom in every}
     directed = {directive.relation for directive in program.directives}
+    suffixed = [atom for atom in every if atom.time is not None or atom.sync is not None]
+    points = {atom.sync.name for atom in suffixed if atom.sync is not None}
     # Without declarations a relation that only bodies mention is a base relation that updates will fill.
     known = declared | heads | directed | (set() if declared else used)
     times = frozenset[str]() if used.isdisjoint(CLOCKS) else clocks_of(program)
@@ -225,7 +230,7 @@ def check_relations(program: Program, functions: Mapping[str, Function], report:
         if directive.relation in CLOCKS and directive.relation in clocks_of(program):
             report.add(f"`{directive.relation}` is the time itself, and there is no .{directive.kind} of it",
                        directive.span, Note(f"a view of it can have one: time(t) :- {directive.relation}(t)."))
-        elif directive.relation not in declared | used:
+        elif directive.relation not in declared | used | points:
             report.add(f"unknown relation `{directive.relation}` in .{directive.kind}"
                        + suggestion(directive.relation, declared | used), directive.span)
     arities: dict[str, tuple[int, Any, str]] = {
@@ -253,6 +258,7 @@ def check_relations(program: Program, functions: Mapping[str, Function], report:
             else:
                 sound.add((name, count))
     _check_qualifiers(program, report)
+    return bool(suffixed or times or any([relation.stream for relation in program.relations.values()]))
 
 
 def _columns(count: int) -> str:

@@ -39,15 +39,12 @@ def take_apart(program: Program, report: Report) -> tuple[Program, tuple[Rule, .
     """The program without `@t`, `at s` and columns that are not there, and what its reads rest on.
 
     The latter are rules as one would write them, `r at s(x) :- r(x), s(t).`, for those who ask what depends on what
-    and which types there are; nobody evaluates them. Costs one look at every atom if there is nothing to do.
+    and which types there are; nobody evaluates them. Linear in the size of the program.
     """
     streams = {name: _stream(r) for name, r in program.relations.items() if r.stream}
-    names = set(CLOCKS).union(streams)
-    concerned = [rule.body != () and _is_concerned(rule, names) for rule in program.rules]
-    if not streams and True not in concerned:
-        return program, ()
     work = _Apart(program, report, streams)
-    rules = [work.rule(rule) if asked else rule for rule, asked in zip(program.rules, concerned, strict=True)]
+    names = work.own.union(streams)
+    rules = [work.rule(rule) if _is_concerned(rule, names) else rule for rule in program.rules]
     changed = replace(
         program, rules=tuple(rules), relations={**program.relations, **streams, **work.relations}, reads=work.reads,
         clocks=work.clocks,
@@ -55,15 +52,11 @@ def take_apart(program: Program, report: Report) -> tuple[Program, tuple[Rule, .
     return changed, tuple(work.definitions)
 
 
-def _is_concerned(rule: Rule, names: set[str]) -> bool:
-    if rule.flat:
-        return not names.isdisjoint([atom.relation for atom in rule.body])  # type: ignore[union-attr]
-    return any([a.time is not None or a.sync is not None or a.relation in names for a in atoms(rule)])
+def _is_concerned(rule: Rule, names: frozenset[str]) -> bool:
+    return any([a.time is not None or a.sync is not None or a.relation in names for a in atoms(rule)[1:]])
 
 
 def _stream(relation: Relation) -> Relation:
-    if relation.shown != relation.columns:
-        return relation
     hidden = Column(ARRIVAL, "any", numeric=True, span=relation.span)
     return replace(relation, columns=(*relation.columns, hidden), bag=True)
 
@@ -104,7 +97,7 @@ class _Apart:
             return self.clock(atom)
         if name in self.streams:
             arguments = (*arguments, self.fresh(atom) if atom.time is None else atom.time)
-        elif atom.time is not None and self.has_times(atom):
+        elif atom.time is not None and self.asks_for_times(atom):
             arguments = (*arguments, atom.time)
             name = self.read(Read(f"{name}@", name, "time"), arguments, atom)
         if atom.sync is not None:
@@ -128,7 +121,8 @@ class _Apart:
             what, where = ("@", atom.time.span) if atom.time is not None else ("at", atom.sync.span)  # type: ignore[union-attr]
             self.report.add(f"`{name}` is the time itself and cannot be read with `{what}`", where,
                             Note(f"a program that declares or defines `{name}` has a relation of its own"))
-        return Atom(name, atom.arguments, atom.span)
+        # what was refused binds its variable all the same: one mistake is one message
+        return Atom(name, atom.arguments if atom.time is None else (*atom.arguments, atom.time), atom.span)
 
     def use(self, name: str) -> None:
         """Note that `now` or `clock` is read."""
@@ -136,13 +130,12 @@ class _Apart:
         column = Column("n", "any", numeric=True) if name == "now" else Column("t", "number", numeric=True)
         self.relations.setdefault(name, Relation(name, (column,), declared=False))
 
-    def has_times(self, atom: Atom) -> bool:
-        """Whether the tuples of an atom have times to be read, and somebody asks for them."""
+    def asks_for_times(self, atom: Atom) -> bool:
+        """Whether it matters which times the tuples of an atom have. Refuses what has none."""
         relation = self.program.relations.get(atom.relation)
         if relation is not None and relation.bag:
             self.report.add(f"`{atom.relation}` is a bag, and the copies of a tuple in it have no time of their own",
                             atom.time.span, Note("a `stream` has one for each of them", relation.span))
-            return False
         return not (isinstance(atom.time, Variable) and atom.time.anonymous)
 
     # --- points ---
@@ -200,7 +193,7 @@ class _Apart:
             what = ", ".join("_" * relation.arity)
             self.report.add(f"`{name}` is a stream, and its tuples are no points of time", span,
                             Note(f"a view of its times has them: times(t) :- {name}({what})@t."))
-        elif self.width(name) != 1:
+        elif self.width(name) not in (1, None):
             place = relation.span if relation is not None else first.span if first is not None else None
             count = self.width(name)
             columns = f"{count or 'no'} column{'' if count == 1 else 's'}"

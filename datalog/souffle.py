@@ -126,7 +126,7 @@ def recognise(
         return _DIRECTIVES[here.text[1:]], here.start, here.end
     if here.text == "#" and (line := _PREPROCESSOR.match(text, here.start)):
         return _named("the C pre"), here.start, line.end()
-    if here.text == "@":
+    if here.text == "@" and "string" in expected:
         twice = text.startswith("@@", here.start)
         return _named("aggregates in C++") if twice else _FUNCTORS, here.start, here.end
     if here.text == "$":

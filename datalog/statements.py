@@ -120,8 +120,8 @@ class StatementReader(BodyReader, DirectiveReader):
         token = self.tokens[self.at]
         if token[0] == "@":
             raise Misread("a head has no time", span_of_token(token),
-                          "a tuple of a view has the time at which it came into it; one that is inserted, that of the "
-                          "clock. What is to be kept goes into a column")
+                          "tuples of views have the time at which they came into them, facts that of the clock; any "
+                          "other time goes into a column")
         if self.synchronised():
             raise Misread("a head is not read at points of time", span_of_token(token),
                           "`at` stands behind what a rule reads: hot(r, v) :- temp(r, v) at every2.")

@@ -72,7 +72,7 @@ def _report_read(
         message = f"cannot stratify: `{reader}` is defined through the times of its own tuples"
         hint = f"a tuple of `{name}` has a time when it is there, so `{name}` must be known before its times are"
     elif bad.relation == read.sync:
-        message = f"`{name}` cannot be read at the points of `{read.sync}`, which depend on what is read"
+        message = f"`{name}` cannot be read at the points of `{read.sync}`, which depend on what is read at them"
         hint = f"all points of `{read.sync}` must be known without what is read at them"
     else:
         message = f"cannot stratify: `{reader}` is defined through itself as of the last point of `{read.sync}`"

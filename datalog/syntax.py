@@ -220,6 +220,14 @@ class _Explainer:
                                 "`f<...>` in a head is an aggregate; comparisons belong in the body")
         if here.text in ("<", "<=", ">", ">=", "=", "!=") and self.expected >= {"+", ")"}:
             return self.trouble("a comparison is not a value and cannot be an argument", here.start, here.end)
+        if here.text == "@":
+            return self.trouble("`@` stands directly behind the bracket of what is read in a body", here.start,
+                                here.end, "r(x)@t has the time of a tuple")
+        if self.before and self.before[-1].text == ")" and here.text.lower() in ("at", "every") and not here.first:
+            return self.trouble(f"expected {expectation(self.expected)}, not `{here.text}`", here.start, here.end,
+                                "a relation is read at points of time by `r(x) at s` or `r(x) at every(2)`")
+        if self.before and self.before[-1].text == "every" and here.kind == "word" and here.text[0].isdigit():
+            return self.trouble(f"the period stands in brackets: at every({here.text})", here.start, here.end)
         if self.before and self.before[-1].text == "!" and here.text == "(":
             return self.trouble("only a single atom can be negated, not a group", here.start, here.end,
                                 "give the group a relation of its own and negate that")

@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from datalog.ast import Atom, Constant, Expression, Sync, Ticks, Variable
+from datalog.kinds import OPERATORS
 from datalog.pieces import Misread, negated, read_float, read_integer
 from datalog.report import suggestion
 from datalog.tokens import Token, Tokens, span_of_token, stretch
 
 __all__ = ["TimeReader"]
 
+_NOTHING = frozenset[str]()
 _NUMBER = frozenset({"integer", "float"})
 _TIME = "the time of a tuple is a variable or a number, r(x)@t"
 _POINTS = "it is followed by the name of a view of points of time, `at every2`, or by `every(2)`"
@@ -24,9 +26,11 @@ _EVERY = "write every(2) for the points 0, 2, 4, ..., or every(10, from=3) for 3
 class TimeReader(Tokens):
     """Reads what stands behind the bracket of an atom."""
 
-    __slots__ = ("anonymous",)
+    __slots__ = ("anonymous", "goes_on")
     anonymous: bool
     """Whether a `_` was read."""
+    goes_on: frozenset[str]
+    """What could go on with the literal that was read last."""
 
     def atom(self, name: Token, arguments: tuple[Expression, ...]) -> Atom:
         """The atom of which the name and the arguments were read, with what stands behind its bracket."""
@@ -34,6 +38,8 @@ class TimeReader(Tokens):
         sync = self.sync() if self.synchronised() else None
         if sync is not None and self.tokens[self.at][0] == "@":
             raise Misread("the time stands before `at`", span_of_token(self.tokens[self.at]), "write r(x)@t at s")
+        if time is not None or sync is not None:
+            self.goes_on = _NOTHING
         return Atom(name[1], arguments, stretch(name, self.tokens[self.at - 1]), time, sync)
 
     def time(self) -> Any:
@@ -46,6 +52,10 @@ class TimeReader(Tokens):
         value = self.number_or_name()
         if value is None:
             raise Misread("`@` needs a variable behind it, for the time of the tuple", span_of_token(sign), _TIME)
+        after = self.tokens[self.at]
+        if after[0] in OPERATORS or after[0] == "(":
+            raise Misread("the time of a tuple cannot be computed", stretch(sign, after),
+                          "give it a variable, r(x)@t, and compute with that in a condition")
         return value
 
     def synchronised(self) -> bool:

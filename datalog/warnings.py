@@ -60,6 +60,8 @@ def _unread_relations(program: Program) -> Iterator[ProgramWarning]:
         return
     read = {atom.relation for rule in program.rules for atom in atoms(rule)[1:]
             if atom.relation != rule.head.relation}
+    read |= {name for r in program.reads.values() for name in (r.relation, r.sync)}
+    read |= program.reads.keys() | program.clocks.keys()
     asked = {d.relation for kind in ("output", "printsize", "limitsize") for d in program.directives_of(kind)}
     for name, relation in program.relations.items():
         if name not in read | asked and name not in program.outputs:

@@ -25,6 +25,8 @@ from datalog.ast import (
     Program,
     Rule,
     Span,
+    Sync,
+    Ticks,
     Variable,
     variables,
 )
@@ -407,9 +409,22 @@ def _extend(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expressio
 
 expressions: st.SearchStrategy[Expression] = st.recursive(
     st.one_of(st.builds(Variable, names), st.builds(Constant, values)), _extend, max_leaves=8)
+times = st.one_of(
+    st.builds(Variable, st.sampled_from(["x", "at", "every"])),
+    st.builds(Constant, st.one_of(st.integers(-(2**63), 2**64 - 1), finite)),
+)
+points = st.one_of(
+    st.builds(Sync, st.sampled_from(["s", "at", "every", "from"])),
+    st.builds(lambda period, start: Sync("every", Ticks(period, start)), times, st.none() | times),
+)
+atoms = st.builds(
+    lambda name, arguments, time, sync: Atom(name, tuple(arguments), time=time, sync=sync),
+    st.sampled_from("rs"), st.lists(expressions, max_size=3), st.none() | times, st.none() | points,
+)
 literals = st.one_of(
-    st.builds(lambda a: Atom("r", tuple(a)), st.lists(expressions, max_size=3)),
-    st.builds(lambda a: Negation(Atom("s", tuple(a))), st.lists(expressions, max_size=2)),
+    atoms,
+    st.builds(Negation, atoms),
+    st.builds(lambda inner: Comparison("=", Constant(1), Aggregate("count", None, (inner,))), atoms),
     st.builds(Comparison, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), expressions, expressions),
 )
 heads = st.lists(
