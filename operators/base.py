@@ -37,8 +37,8 @@ class BaseTable:
     - of one in which batches do nothing but come to a bag, or nothing but go, it has the copies, one by one. In either
       case, while a batch is on its way, also the note that leads back to before it.
 
-    A transaction may have several steps, with `step_over` between them: `net` and `delta` then tell what the last one
-    changed, and what the steps before it found is folded into `_first`: what the last commit knew of the facts that they
+    A transaction may have several steps, with `step_over` between them: `net` and `delta` tell what the last of them
+    changed, and what those before it found is folded into `_first`: what the last commit knew of the facts that they
     touched. Where the first of them filled the empty table (`_founded`), that is nothing.
 
     A bag takes whatever comes, so what fills an empty one (`_load`) need not be counted before somebody looks or

@@ -59,7 +59,7 @@ class Forgetting:
             rows.append(t)
 
     def over(self, now: float) -> Iterator[list[Tuple]]:
-        """The tuples that may go now that the clock is there; each batch is only let go of when the next is asked for."""
+        """The tuples that may go now that the clock is there. A batch is let go of when the next one is asked for."""
         times = self._times
         while times and times[0] < (now, True):
             rows = self._rows[times[0]]

@@ -228,8 +228,8 @@ class Journaled(Runtime):
     def _alone(self, entry: Entry) -> bool:
         """Whether a transaction cannot be taken in without being evaluated.
 
-        What is shown of an approximated view depends on all that came before, and so does what is kept of the last point
-        of time.
+        What is shown of an approximated view depends on all that came before, and so does what a relation was at the
+        last point of time.
         """
         return self._approximates or self._timed
 

@@ -145,7 +145,7 @@ class Kept:
         known = dict(self._content())
         for t, w in self._buffer.items():
             known[t] = known.get(t, 0) + w
-        assert {t: n for t, n in known.items() if n} == dict(source), f"{self.name}: not what it is made of"
+        assert {t: n for t, n in known.items() if n} == dict(source.items()), f"{self.name}: not what it is made of"
 
 
 class Regulated(Kept):
@@ -250,7 +250,7 @@ class Regulated(Kept):
 
 
 class Dated(Kept):
-    """The tuples of the input, each with the time of the step in which it came. The table has the input's tuples as key."""
+    """The tuples of the input, each with the time of the step in which it came. They are the key of the table."""
 
     def _content(self) -> Weights:
         return [(t[:-1], n) for t, n in self.table.rows.items()]

@@ -51,7 +51,7 @@ class Runtime:
     two results.
 
     Where what is true depends on the clock, a transaction is a sequence of steps, by time: one for each move of the
-    clock, with the operations up to the next one, and before it one for each time on the way at which something happens.
+    clock, with the operations up to the next one, and one for each time on the way there at which something happens.
     `steps` are those of the last transaction that changed or released anything, from when it is decided.
     """
 
@@ -251,8 +251,8 @@ class Runtime:
     def _stepped(self, shares: list[Any]) -> dict[str, Sides]:
         """The same step by step; returns the net changes.
 
-        If a rule fails, it may have failed in the middle of a step, as in `_worked_anew`: then all of them are done again,
-        and the views evaluated from the facts alone in each.
+        If a rule fails, it may have failed in the middle of a step, as in `_worked_anew`: then all of it is done again,
+        and the views evaluated from the facts alone in each step.
         """
         self.steps = ()
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from math import inf, nextafter
-from typing import Any
+from typing import Any, cast
 
 from livelog.operations import Operation
 from livelog.runtime.absorption import Absorption
@@ -459,9 +459,8 @@ class Worker:
 
     def _weights(self, relation: str) -> Mapping[Tuple, int]:
         """The tuples of a relation with their multiplicities."""
-        rows = self.rows(relation)
-        weighted = self.plan.relations[relation].bag or self.plan.relations[relation].weighted
-        return rows if weighted and isinstance(rows, Mapping) else dict.fromkeys(rows, 1)
+        known, rows = self.plan.relations[relation], self.rows(relation)
+        return cast("Mapping[Tuple, int]", rows) if known.bag or known.weighted else dict.fromkeys(rows, 1)
 
 
 def _tables(plan: Plan) -> dict[str, BaseTable]:
