@@ -16,7 +16,8 @@ from planner.draft import Draft
 from planner.explain import explain
 from planner.passes import PASSES
 from planner.passes.push_selection import push_selection
-from planner.plan import Plan
+from planner.plan import Plan, RelationPlan
+from planner.synchronised import synchronised
 from planner.validate import check
 
 __all__ = ["Plan", "explain", "plan"]
@@ -35,9 +36,15 @@ def plan(program: Program, *, select: bool = True) -> Plan:
         Plan(
             dict(draft.relations),
             draft.strata,
-            tuple(name for name in program.outputs if draft.relations[name].selection is None),
+            tuple(name for name in program.outputs if _is_shown(draft.relations.get(name))),
             dict(draft.facts),
             {**program.aggregates, **draft.aggregates},
             draft.notes,
+            synchronised(draft.strata, draft.relations),
         )
     )
+
+
+def _is_shown(relation: RelationPlan | None) -> bool:
+    """Whether an output can be shown: it may be pruned, and points of the clock are only there if a rule needs them."""
+    return relation is not None and relation.selection is None and relation.kind != "auxiliary"

@@ -26,7 +26,8 @@ from datalog.ast import (
     variables,
 )
 from datalog.functions import user_functions
-from planner.plan import Layer, PlanRule, RelationPlan, Stratum, Tolerance
+from operators.schedule import Schedule
+from planner.plan import ClockRule, Layer, PlanRule, RelationPlan, Stratum, Tolerance, WindowRule
 
 __all__ = ["Body", "Clause", "Draft", "Lookup", "components", "reads"]
 
@@ -98,6 +99,11 @@ class Draft(msgspec.Struct, frozen=True):
     `functions`: those that are not built in, the user's at first. `aggregates`: those that the planner itself
     needs beside the built-in ones and the user's. `layers`: the relations that are layers of others. `tolerances`:
     those that are approximated.
+
+    Of time: `schedules` are the points that the clock gives to a view of points, `mixed` those of these views that have
+    others as well. `latest` are the relations whose one tuple is the clock (None), or the last point of a schedule.
+    `clocks` and `windows` are the relations that the planner makes for points and windows, by the rules that make them.
+    `hidden` are views that nobody sees but rules, because they are not whole.
     """
 
     program: Program
@@ -112,6 +118,12 @@ class Draft(msgspec.Struct, frozen=True):
     tolerances: Mapping[str, Tolerance] = {}
     strata: tuple[Stratum, ...] = ()
     notes: tuple[str, ...] = ()
+    schedules: Mapping[str, Schedule] = {}
+    mixed: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
+    latest: Mapping[str, Schedule | None] = {}
+    clocks: Mapping[str, ClockRule] = {}
+    windows: Mapping[str, WindowRule] = {}
 
     @classmethod
     def start(cls, program: Program) -> Draft:

@@ -12,6 +12,7 @@ from planner.homomorphism import Homomorphism, homomorphisms
 from planner.passes.stratify import inputs_of
 from planner.plan import (
     BROADCAST,
+    ClockRule,
     GroupRule,
     JoinRule,
     LineageRule,
@@ -21,9 +22,12 @@ from planner.plan import (
     Plan,
     PlanRule,
     RelationPlan,
+    StampRule,
     Stratum,
+    SyncRule,
+    WindowRule,
 )
-from planner.words import aggregated, at, by, conditions, expression, listed, names, row_of
+from planner.words import aggregated, at, by, conditions, expression, listed, names, row_of, schedule_words
 
 __all__ = ["explain"]
 
@@ -71,14 +75,20 @@ def _relations(plan: Plan) -> list[str]:
 
 def _relation(relation: RelationPlan, plan: Plan) -> str:
     words = [f"{relation.kind} {relation.name}({', '.join(relation.columns)})", by(relation, relation.partition)]
-    if relation.key:
+    if relation.key and relation.kind != "view":
         words.append(f"key {names(relation, relation.key)}")
     if relation.ttl is not None:
         words.append(f"ttl {relation.ttl:g}")
-    if relation.bag:
+    if relation.stream:
+        words.append("stream")
+    elif relation.bag:
         words.append("bag")
     elif relation.weighted:
         words.append("counts its bindings")
+    if relation.stamped:
+        words.append(f"its times are in {relation.stamped}")
+    if relation.until:
+        words.append("forgets what has left all windows")
     if relation.name in plan.outputs:
         words.append("output")
     if relation.selection is not None:
@@ -113,13 +123,16 @@ def _stratum(stratum: Stratum, plan: Plan, found: Mapping[str, Homomorphism]) ->
 
 def _is_layer(rule: PlanRule, plan: Plan) -> bool:
     """Whether a rule puts a layer into the relation that it is a layer of."""
-    layer = plan.relations[inputs_of(rule)[0].relation].layer
+    layer = plan.relations[rule.input.relation].layer if isinstance(rule, MapRule) else None
     return layer is not None and layer.relation == rule.head
 
 
 def _title(rule: PlanRule, plan: Plan) -> str:
     """The rule as it stands in the program; a step on the way to it is only named."""
-    if plan.relations[rule.head].kind == "auxiliary" and plan.relations[rule.head].layer is None:
+    if isinstance(rule, (SyncRule, StampRule, WindowRule, ClockRule)):
+        return rule.text
+    head = plan.relations[rule.head]
+    if head.kind == "auxiliary" and head.layer is None and "/" in head.name:
         return f"a step of {rule.head.rpartition('.')[0]}"
     return f"{rule.id}: {' '.join(rule.text.split())}"
 
@@ -127,6 +140,10 @@ def _title(rule: PlanRule, plan: Plan) -> str:
 def _method(stratum: Stratum, plan: Plan) -> str:
     if stratum.method == "absorption":
         return "recursive: Fixpoint with absorption provenance"
+    if stratum.method == "kept":
+        return "kept from one point to the next"
+    if all(isinstance(rule, (WindowRule, ClockRule)) for rule in stratum.rules):
+        return "a window" if isinstance(stratum.rules[0], WindowRule) else "the clock"
     if all(isinstance(rule, LookupRule) for rule in stratum.rules):
         return "lookup: one answer for each key that is asked for"
     if all(isinstance(rule, NestedRule) for rule in stratum.rules):
@@ -203,6 +220,28 @@ def _lookup(rule: LookupRule, plan: Plan, stratum: Stratum) -> list[str]:
     ]
 
 
+def _synchronised(rule: SyncRule, plan: Plan, stratum: Stratum) -> list[str]:
+    points = [schedule_words(rule.ticks)] if rule.ticks.parts else []
+    points += [f"each tuple of {at(event, plan)}" for event in rule.events]
+    return [f"keep {at(rule.input, plan)} as it is at each point: {', '.join(points)}", _ships(rule, plan, stratum)]
+
+
+def _stamped(rule: StampRule, plan: Plan, stratum: Stratum) -> list[str]:
+    return [f"keep {at(rule.input, plan)} with the time at which each tuple came", _ships(rule, plan, stratum)]
+
+
+def _window(rule: WindowRule, plan: Plan, stratum: Stratum) -> list[str]:
+    what = "" if rule.ticks is None else f", where now is the last point of {schedule_words(rule.ticks)}"
+    queue = f"keep what {at(rule.input, plan)} has while the conditions hold: a queue by time{what}"
+    return [queue, _ships(rule, plan, stratum)]
+
+
+def _clock(rule: ClockRule, plan: Plan, stratum: Stratum) -> list[str]:
+    points = schedule_words(rule.ticks)
+    told = {"now": "the clock", "last": f"the last point of {points}", "all": f"the points of {points} that have passed"}
+    return [told[rule.what], _ships(rule, plan, stratum)]
+
+
 def _nested(rule: NestedRule, plan: Plan, stratum: Stratum) -> list[str]:
     return [*explain_nested(rule, plan), _ships(rule, plan, stratum)]
 
@@ -214,6 +253,10 @@ EXPLAIN: dict[type, Callable[[Any, Plan, Stratum], list[str]]] = {
     LineageRule: _group,
     LookupRule: _lookup,
     NestedRule: _nested,
+    SyncRule: _synchronised,
+    StampRule: _stamped,
+    WindowRule: _window,
+    ClockRule: _clock,
 }
 """How each kind of rule is explained."""
 
@@ -229,7 +272,7 @@ def _ships(rule: PlanRule, plan: Plan, stratum: Stratum) -> str:
             words.append(f"ships {source.relation} to every partition")
         elif source.at != relation.partition:
             words.append(f"ships {source.relation} to {names(relation, source.at) or 'one partition'}")
-    if not isinstance(rule, (LookupRule, NestedRule)) and not _stays(rule, plan):
+    if isinstance(rule, (MapRule, JoinRule, GroupRule, LineageRule)) and not _stays(rule, plan):
         head = plan.relations[rule.head]
         verb = "MinShip of" if stratum.method == "absorption" else "ships"
         words.append(f"{verb} {rule.head} to {names(head, head.partition) or 'one partition'}")

@@ -98,7 +98,9 @@ class Order:
             self._names[one] = frozenset(part.variables)
             self._scores[one] = {}
             self._ranks[one] = (part.lookup, part.recursive, -part.size)
-            self._keys[one] = frozenset([part.variables[k] for k in self._relations[part.relation].key])
+            relation = self._relations[part.relation]
+            key = () if relation.kind == "view" else relation.key
+            self._keys[one] = frozenset([part.variables[k] for k in key])
             for mark in _marks(part):
                 self._marked.setdefault(mark, {})[one] = None
                 self._stale[mark] = None

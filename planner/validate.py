@@ -8,6 +8,7 @@ from operators.expr import Col, Expr, columns
 from planner.passes.stratify import inputs_of
 from planner.plan import (
     BROADCAST,
+    ClockRule,
     GroupRule,
     Input,
     JoinRule,
@@ -18,7 +19,10 @@ from planner.plan import (
     Plan,
     PlanRule,
     RelationPlan,
+    StampRule,
     Stratum,
+    SyncRule,
+    WindowRule,
 )
 
 __all__ = ["check", "problems"]
@@ -43,7 +47,7 @@ def problems(plan: Plan) -> Iterator[str]:
     for name, rows in plan.facts.items():
         if name not in plan.relations or plan.relations[name].kind != "base":
             yield f"facts of {name}, which is not a base relation"
-        elif any(len(row) != plan.relations[name].arity for row in rows):
+        elif any(len(row) != plan.relations[name].arity - plan.relations[name].stream for row in rows):
             yield f"a fact of {name} has the wrong number of columns"
     yield from _relations(plan)
     yield from _strata(plan)
@@ -59,17 +63,37 @@ def _relations(plan: Plan) -> Iterator[str]:
             yield f"{name} does not describe itself"
         if not _within((*relation.partition, *relation.key), relation.arity):
             yield f"{name}: partition or key columns out of range"
-        if relation.key and not set(relation.partition) <= set(relation.key):
+        if relation.kind != "view" and relation.key and not set(relation.partition) <= set(relation.key):
             yield f"{name}: one key may be on several partitions"
         if relation.selection and not set(relation.partition) <= set(relation.selection.group):
             yield f"{name}: a group of the aggregate selection may be on several partitions"
         selection = relation.selection
         if selection and not _within((*selection.group, *(c for c, _ in selection.values)), relation.arity):
             yield f"{name}: selection columns out of range"
+        yield from _timed(plan, relation)
+
+
+def _timed(plan: Plan, relation: RelationPlan) -> Iterator[str]:
+    """What is wrong with a relation that has times."""
+    name = relation.name
+    if relation.stamped:
+        stamped = plan.relations.get(relation.stamped)
+        if relation.kind != "base" or stamped is None or stamped.kind != "kept":
+            yield f"{name}: its times are kept by {relation.stamped}"
+        elif stamped.arity != relation.arity + 1 or stamped.partition != relation.partition:
+            yield f"{name} and its times, {relation.stamped}, do not go together"
+    if relation.stream and (not relation.bag or not relation.weighted or relation.kind != "base"):
+        yield f"{name}: a stream is a bag"
+    if any(not leaving.leaves for leaving in relation.until):
+        yield f"{name}: a window that nothing leaves cannot tell what to forget"
+    bounds = [bound.time for leaving in relation.until for bound in leaving.leaves]
+    if not _within((c for time in bounds for c in columns(time)), relation.arity):
+        yield f"{name}: a bound reads a column that is not there"
 
 
 def _strata(plan: Plan) -> Iterator[str]:
     done = {name for name, r in plan.relations.items() if r.kind == "base"}
+    done |= {r.stamped for r in plan.relations.values() if r.stamped}  # operations write it
     ids: set[str] = set()
     for i, stratum in enumerate(plan.strata):
         if stratum.index != i:
@@ -97,6 +121,11 @@ def _stratum(plan: Plan, stratum: Stratum, done: set[str]) -> Iterator[str]:
     if {rule.head for rule in stratum.rules} != members:
         yield f"{where}: rules and relations do not match"
     recursive = bool(read & members)
+    kept = any(isinstance(rule, (SyncRule, StampRule)) for rule in stratum.rules)
+    if kept and (len(stratum.rules) > 1 or any(plan.relations[m].kind != "kept" for m in members)):
+        yield f"{where}: what is kept has one rule"
+    if kept != (stratum.method == "kept"):
+        yield f"{where}: the method does not fit"
     if recursive != (stratum.method == "absorption") or (not recursive and len(members) > 1):
         yield f"{where}: the method does not fit"
     if recursive:
@@ -105,6 +134,8 @@ def _stratum(plan: Plan, stratum: Stratum, done: set[str]) -> Iterator[str]:
         for rule in stratum.rules:
             if isinstance(rule, (GroupRule, LineageRule, NestedRule)):
                 yield f"{where}: groups in a recursive component"
+            if isinstance(rule, (WindowRule, ClockRule)):
+                yield f"{where}: a window in a recursive component"
             if isinstance(rule, LookupRule) and rule.inner.relation in members:
                 yield f"{where}: {rule.id} looks up what is not complete yet"
 
@@ -141,6 +172,11 @@ def _rule(plan: Plan, rule: PlanRule) -> Iterator[str]:
         yield from _lineage(rule, plan, head)
     elif isinstance(rule, NestedRule):
         yield from _nested(rule, plan, head)
+    elif isinstance(rule, (SyncRule, StampRule, WindowRule)):
+        yield from _copied(rule, plan, head)
+    elif isinstance(rule, ClockRule):
+        if head.arity != 1 or head.partition != ():
+            yield "the clock is one number on one partition"
     else:
         yield from _lookup(rule, head.partition, head.arity)
 
@@ -157,6 +193,10 @@ def _read(rule: PlanRule) -> list[int]:
 
 
 def _expressions(rule: PlanRule) -> Iterator[Expr]:
+    if isinstance(rule, WindowRule):
+        yield from (bound.time for bound in (*rule.enters, *rule.leaves))
+    if isinstance(rule, (SyncRule, StampRule, WindowRule, ClockRule)):
+        return
     yield from rule.where
     if isinstance(rule, (MapRule, JoinRule)):
         yield from rule.outputs
@@ -168,6 +208,25 @@ def _expressions(rule: PlanRule) -> Iterator[Expr]:
         yield from [*rule.free, *([] if rule.key is None else [rule.key])]
     elif rule.value is not None:
         yield rule.value
+
+
+def _copied(rule: SyncRule | StampRule | WindowRule, plan: Plan, head: RelationPlan) -> Iterator[str]:
+    """What is wrong with a rule of which the head has tuples of its input."""
+    source = plan.relations[rule.input.relation]
+    if not head.partition == source.partition == rule.input.at:
+        yield "its tuples do not stay where they are"
+    if head.arity != source.arity + isinstance(rule, StampRule):
+        yield "the head has another number of columns"
+    if head.weighted != (source.weighted and not isinstance(rule, StampRule)):
+        yield "the head does not count as its input does"
+    if head.kind != ("auxiliary" if isinstance(rule, WindowRule) else "kept"):
+        yield f"the head is {head.kind}"
+    if isinstance(rule, WindowRule) and not rule.enters + rule.leaves:
+        yield "a window without bounds"
+    if isinstance(rule, SyncRule):
+        for event in rule.events:
+            if event.at != BROADCAST or plan.relations[event.relation].arity != 1:
+                yield f"{event.relation} does not tell points of time everywhere"
 
 
 def _join(rule: JoinRule | LineageRule) -> Iterator[str]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from datalog.format import format_value
-from operators.attempt import Attempt
-from operators.expr import Apply, Col, Const, Expr
-from operators.monoids import parameter_of
 from planner.passes.stratify import inputs_of
 from planner.plan import BROADCAST, Input, Plan, PlanRule, RelationPlan
+from planner.spelling import aggregated, conditions, expression, listed, schedule_words
 
-__all__ = ["aggregated", "at", "by", "conditions", "expression", "listed", "names", "row_of"]
+__all__ = ["aggregated", "at", "by", "conditions", "expression", "listed", "names", "row_of", "schedule_words"]
 
 
 def row_of(rule: PlanRule, plan: Plan) -> list[str]:
@@ -40,38 +37,3 @@ def by(relation: RelationPlan, at: Sequence[int]) -> str:
 
 def names(relation: RelationPlan, columns: Sequence[int]) -> str:
     return ", ".join(relation.columns[c] for c in columns)
-
-
-def conditions(where: Sequence[Expr], row: Sequence[str], word: str = "where") -> list[str]:
-    return [f"{word} {' and '.join(expression(e, row) for e in where)}"] if where else []
-
-
-def listed(expressions: Sequence[Expr], row: Sequence[str]) -> str:
-    return ", ".join(expression(e, row) for e in expressions)
-
-
-def expression(expr: Expr, row: Sequence[str], inside: bool = False) -> str:
-    if isinstance(expr, Col):
-        return row[expr.index]
-    if isinstance(expr, Const):
-        return format_value(expr.value)
-    assert isinstance(expr, Apply)
-    if isinstance(expr.function, Attempt):
-        tried = " and ".join(expression(e, [row[a.index] for a in expr.arguments if isinstance(a, Col)])
-                             for e in expr.function.conditions)
-        return f"what failed in {tried}" if expr.function.tells else f"({tried} or it fails)"
-    if expr.inline == "sound":
-        return f"no {expression(expr.arguments[0], row)}"
-    if expr.name == "list":
-        return f"[{listed(expr.arguments, row)}]"
-    if len(expr.arguments) != 2 or expr.name.strip("+-*/%^=!<>"):
-        return f"{expr.name}({listed(expr.arguments, row)})"
-    symbol = "=" if expr.name == "==" else expr.name
-    text = f" {symbol} ".join(expression(a, row, True) for a in expr.arguments)
-    return f"({text})" if inside else text
-
-
-def aggregated(name: str) -> tuple[str, str]:
-    """The function of an aggregate, and what follows its argument."""
-    function, parameter = parameter_of(name)
-    return function, "" if parameter is None else f", {parameter}"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from planner.draft import Draft
 from planner.passes.binarise import binarise
+from planner.passes.clocks import clocks
 from planner.passes.declare import declare
 from planner.passes.filter_groups import filter_groups
 from planner.passes.fold_rules import fold_rules
@@ -18,13 +19,16 @@ from planner.passes.read_winners import read_winners
 from planner.passes.share import share
 from planner.passes.stratify import stratify
 from planner.passes.unroll import unroll
+from planner.passes.windows import windows
 
 __all__ = ["PASSES"]
 
 PASSES: tuple[Callable[[Draft], Draft], ...] = (
     unroll,
-    declare,
     name_aggregates,
+    clocks,
+    windows,
+    declare,
     having,
     normalise,
     fold_rules,

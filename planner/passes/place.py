@@ -14,6 +14,7 @@ from planner.nest import spread
 from planner.passes.stratify import inputs_of
 from planner.plan import (
     BROADCAST,
+    ClockRule,
     GroupRule,
     Input,
     JoinRule,
@@ -24,7 +25,10 @@ from planner.plan import (
     Placement,
     PlanRule,
     RelationPlan,
+    StampRule,
     Stratum,
+    SyncRule,
+    WindowRule,
 )
 
 __all__ = ["place"]
@@ -74,7 +78,10 @@ class _Placer:
     def __init__(self, draft: Draft) -> None:
         self.relations: dict[str, RelationPlan] = dict(draft.relations)
         self.sizes = draft.sizes
-        self.open = {name for name, r in draft.relations.items() if r.kind == "auxiliary" and r.layer is None}
+        fixed = draft.hidden | draft.clocks.keys() | draft.windows.keys()
+        self.open = {
+            name for name, r in draft.relations.items() if r.kind == "auxiliary" and r.layer is None and name not in fixed
+        }
         self.lookups = {rule.head: rule for rule in draft.rules if isinstance(rule, (LookupRule, NestedRule))}
         self.groups = {rule.head for rule in draft.rules if isinstance(rule, (GroupRule, LineageRule))}
         self.placed: dict[str, PlanRule] = {}
@@ -91,6 +98,8 @@ class _Placer:
             return not rule.left.key
         if isinstance(rule, NestedRule):
             return not rule.group
+        if isinstance(rule, ClockRule):
+            return rule.what != "all"
         return all(source.relation in self.small for source in inputs_of(rule))
 
     # --- relations
@@ -144,6 +153,10 @@ class _Placer:
             self.placed[rule.id] = self.lineage(rule)
         elif isinstance(rule, NestedRule):
             self.placed[rule.id] = self.nested(rule)
+        elif isinstance(rule, (SyncRule, StampRule, WindowRule)):
+            self.placed[rule.id] = self.alone(rule)
+        elif isinstance(rule, ClockRule):
+            self.placed[rule.id] = rule
         else:
             self.placed[rule.id] = self.lookup(rule)
 
@@ -169,6 +182,12 @@ class _Placer:
             self.settle(name, wanted)
         source = Input(name, HOME if name in self.open else self.home(name), rule.input.key)
         return MapRule(rule.id, rule.head, source, rule.where, rule.outputs, rule.text)
+
+    def alone(self, rule: SyncRule | StampRule | WindowRule) -> PlanRule:
+        """What has the tuples of one relation lives where that does."""
+        home = self.home(rule.input.relation)
+        self.relations[rule.head] = replace(self.relations[rule.head], partition=home)
+        return replace(rule, input=replace(rule.input, at=home))
 
     def group(self, rule: GroupRule) -> Input:
         """A group meets on one partition: hashed by group columns, best by those that place the head too."""

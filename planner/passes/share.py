@@ -7,7 +7,20 @@ from collections import Counter
 from msgspec.structs import replace
 
 from planner.draft import Draft
-from planner.plan import GroupRule, Input, JoinRule, LineageRule, LookupRule, MapRule, NestedRule, PlanRule
+from planner.plan import (
+    ClockRule,
+    GroupRule,
+    Input,
+    JoinRule,
+    LineageRule,
+    LookupRule,
+    MapRule,
+    NestedRule,
+    PlanRule,
+    StampRule,
+    SyncRule,
+    WindowRule,
+)
 
 __all__ = ["share"]
 
@@ -49,8 +62,12 @@ def _renamed(rule: PlanRule, same: dict[str, str]) -> PlanRule:
     def new(source: Input) -> Input:
         return replace(source, relation=same.get(source.relation, source.relation))
 
-    if isinstance(rule, (MapRule, GroupRule)):
+    if isinstance(rule, (MapRule, GroupRule, StampRule, WindowRule)):
         return replace(rule, input=new(rule.input))
+    if isinstance(rule, SyncRule):
+        return replace(rule, input=new(rule.input), events=tuple(map(new, rule.events)))
+    if isinstance(rule, ClockRule):
+        return rule
     if isinstance(rule, (JoinRule, LineageRule)):
         return replace(rule, left=new(rule.left), right=new(rule.right))
     if isinstance(rule, NestedRule):

@@ -32,7 +32,7 @@ def stratify(draft: Draft) -> Draft:
     """Cut the rules into strata: the strongly connected components of who reads whom, bottom up.
 
     A component that reads itself is a fixpoint with absorption provenance; any other is one relation, maintained by
-    counting. Among components that do not read each other, the one declared first comes first.
+    counting, or kept from one point to the next. Among components that do not read each other, the one declared first comes first.
 
     >>> from planner.show import before_and_after
     >>> before_and_after(stratify, "s(x) :- r(x, x). r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y).")
@@ -59,13 +59,17 @@ def stratify(draft: Draft) -> Draft:
         strata.append(
             Stratum(
                 len(strata),
-                "absorption" if recursive else "counting",
+                "absorption" if recursive else "kept" if _is_kept(draft.rules[numbers[0]]) else "counting",
                 members,
                 tuple(sorted(outside, key=rank.__getitem__)),
                 tuple([draft.rules[i] for i in numbers]),
             )
         )
     return replace(draft, strata=tuple(strata))
+
+
+def _is_kept(rule: PlanRule) -> bool:
+    return isinstance(rule, (SyncRule, StampRule))
 
 
 def _ordered(reads: Mapping[str, Iterable[str]], rank: Mapping[str, int]) -> Iterator[tuple[str, ...]]:

@@ -1,0 +1,224 @@
+"""Conditions over the clock, solved for it: from `n - 5 < ts` to the time at which a tuple leaves the window.
+
+What is solved are comparisons in which the clock stands once: as it is, or rounded down to whole periods, `n - n % k`,
+plus or minus whatever the columns of one tuple give. The solution is exact. Where all numbers of a tuple are whole it
+is a sum. Where some are fractions, `n - 5` and `ts + 5` are rounded in different ways, and the condition itself tells,
+from the times next to the sum, from which of them on it holds.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from math import inf, nextafter
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from datalog.ast import Call, Comparison, Constant, Expression, Variable, variables
+from operators.expr import Apply, Col, Const, Expr
+from operators.schedule import whole
+from planner.plan import Bound
+from planner.translate import Translator, evaluate
+
+__all__ = ["CLOCK", "Solution", "Turn", "solved"]
+
+CLOCK = "now"
+"""What the variable of the clock is called in conditions that are solved."""
+
+TURNED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+HARMLESS = {"+", "-", "*", "neg", "abs", "min", "max"}
+"""Functions that have a value for all numbers, if it is in range."""
+
+
+class Solution(msgspec.Struct, frozen=True):
+    """The bounds that a condition sets, over the columns of a tuple."""
+
+    enters: tuple[Bound, ...]
+    leaves: tuple[Bound, ...]
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """The time at which a condition begins to hold, or ends: a function of the columns that it reads.
+
+    `where`: the condition, over these columns and the clock behind them. `total` is what the clock is compared with,
+    the sum of the terms (a sign and an expression over the columns) and `constant`. `period`: the clock is rounded down
+    to whole periods first. `ends`: the condition holds up to a time, and not from it on. The result is the first time
+    at which that has turned, or else (`last`) the last time at which it has not.
+
+    >>> import operator as o
+    >>> n_minus_5 = Apply("-", o.sub, (Col(1), Const(5)), "-")
+    >>> leaves = Turn(Apply("<", o.lt, (n_minus_5, Col(0)), "<"), ((1, Col(0)),), 5, None, True, False)
+    >>> leaves(3), leaves(3.5), leaves(0.3)
+    (8, 8.5, 5.300000000000001)
+    """
+
+    where: Expr
+    terms: tuple[tuple[int, Expr], ...]
+    constant: Any
+    period: Any
+    ends: bool
+    last: bool
+
+    def __call__(self, *values: Any) -> Any:
+        total = self.constant
+        for sign, term in self.terms:
+            total += sign * evaluate(term, values)
+        if type(total) is int and type(self.period) is not float:
+            return total if self.period is None else self.rounded(total)
+        return self.settled(float(total if self.period is None else self.rounded(total)), values)
+
+    def rounded(self, total: Any) -> Any:
+        """The multiple of the period at which the clock, rounded down, gets behind the total, or (`last`) to it."""
+        periods = -(-total // self.period) if self.last else total // self.period + 1
+        return periods * self.period
+
+    def settled(self, guess: float, values: tuple[Any, ...]) -> Any:
+        """The time next to a guess at which the condition turns: found by doubling steps, and then halving them."""
+        low, high = (guess, nextafter(guess, inf)) if self.before(guess, values) else (nextafter(guess, -inf), guess)
+        step = 1
+        while not self.before(low, values):
+            low, high, step = _moved(low, -step), low, step * 2
+        while self.before(high, values):
+            low, high, step = high, _moved(high, step), step * 2
+        while _rank(high) - _rank(low) > 1:
+            middle = _moved(low, (_rank(high) - _rank(low)) // 2)
+            low, high = (middle, high) if self.before(middle, values) else (low, middle)
+        first = self.period is not None or not self.last
+        return whole(high if first else low)
+
+    def before(self, time: float, values: tuple[Any, ...]) -> bool:
+        """Whether the condition has not turned yet."""
+        return bool(evaluate(self.where, (*values, whole(time)))) is self.ends
+
+
+def _rank(x: float) -> int:
+    """The number of a float in the order of all floats."""
+    bits: int = struct.unpack("<q", struct.pack("<d", x))[0]
+    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
+
+
+def _moved(x: float, by: int) -> float:
+    rank = max(-0x7FEFFFFFFFFFFFFF, min(0x7FEFFFFFFFFFFFFF, _rank(x) + by))
+    found: float = struct.unpack("<d", struct.pack("<q", rank if rank >= 0 else -rank | -0x8000000000000000))[0]
+    return found
+
+
+# --- solving -------------------------------------------------------------------------------------------------
+
+
+class _Linear(msgspec.Struct, frozen=True):
+    """`clock` times the clock (rounded down by a `period`), and terms, and a constant."""
+
+    clock: int = 0
+    period: Any = None
+    terms: tuple[tuple[int, Expression], ...] = ()
+    constant: Any = 0
+
+    def plus(self, other: _Linear, sign: int) -> _Linear | None:
+        if self.clock and other.clock:
+            return None
+        terms = (*self.terms, *((sign * s, term) for s, term in other.terms))
+        period = self.period if self.clock else other.period
+        return _Linear(self.clock + sign * other.clock, period, terms, self.constant + sign * other.constant)
+
+
+def solved(node: Comparison, places: Mapping[str, int], translator: Translator) -> Solution | None:
+    """What a comparison over `CLOCK` and columns of numbers sets as bounds; None if it is not solved.
+
+    `places`: where the variables are in the tuple.
+
+    >>> from datalog.ast import Program
+    >>> from datalog.parser import parse
+    >>> def bounds(text, *row):
+    ...     (condition,) = parse(f"r(t) :- {text}.").rules[0].body
+    ...     solution = solved(condition, {"ts": 0, "w": 1}, Translator(Program((), {}), {}))
+    ...     return solution and [
+    ...         [(evaluate(b.time, row), b.strict) for b in found] for found in (solution.enters, solution.leaves)]
+    >>> bounds("now - 5 < ts", 3), bounds("ts <= now", 3), bounds("now - w < ts", 3, 0.5)
+    ([[], [(8, True)]], [[(3, False)], []], [[], [(3.5, True)]])
+    >>> bounds("now - now % 10 <= ts", 13), bounds("ts < now - now % 10 + 10", 13), bounds("now % 7 < ts", 3)
+    ([[], [(20, True)]], [[(10, False)], []], None)
+    """
+    if node.op not in TURNED:
+        return None
+    sides = _linear(node.left), _linear(node.right)
+    if None in sides:
+        return None
+    left, right = sides
+    assert left is not None and right is not None
+    whole_ = left.plus(right, -1)
+    if whole_ is None or abs(whole_.clock) != 1 or not all(_is_safe(term) for _, term in whole_.terms):
+        return None
+    op = node.op if whole_.clock == 1 else TURNED[node.op]
+    sign = -whole_.clock
+    names = [name for name in dict.fromkeys(n for _, term in whole_.terms for n in variables(term))]
+    row: dict[str, Expr] = {name: Col(i) for i, name in enumerate(names)}
+    terms = tuple([(sign * s, translator.expression(term, row)) for s, term in whole_.terms])
+    row[CLOCK] = Col(len(names))
+    columns = tuple([Col(places[name]) for name in names])
+
+    def bound(op: str) -> Bound:
+        ends = op in ("<", "<=")
+        wanted = op if whole_.clock == 1 else TURNED[op]
+        where = translator.comparison(replace(node, op=wanted), row)
+        last = op in ("<=", ">")
+        if whole_.period is not None:
+            last = op in ("<", ">=")  # the multiple at the total, and not the one behind it
+        turn = Turn(where, terms, sign * whole_.constant, whole_.period, ends, last)
+        strict = True if ends else False
+        if whole_.period is None:
+            strict = op in ("<", ">")
+        time: Expr = Const(turn()) if not columns else Apply("time", turn, columns)
+        return Bound(time, strict)
+
+    if op == "=":
+        return Solution((bound(">="),), (bound("<="),))
+    return Solution((), (bound(op),)) if op in ("<", "<=") else Solution((bound(op),), ())
+
+
+def _linear(node: Expression) -> _Linear | None:
+    """An expression as a sum in which the clock stands at most once; None if it is not."""
+    if node == Variable(CLOCK):
+        return _Linear(1)
+    if isinstance(node, Constant):
+        return _Linear(constant=node.value) if isinstance(node.value, (int, float)) else None
+    if CLOCK not in variables(node):
+        if isinstance(node, Call) and node.function in ("+", "-"):
+            left, right = map(_linear, node.arguments)
+            return None if left is None or right is None else left.plus(right, 1 if node.function == "+" else -1)
+        return _Linear(terms=((1, node),))
+    if not isinstance(node, Call):
+        return None
+    period = _period(node)
+    if period is not None:
+        return _Linear(1, period)
+    if node.function == "neg":
+        inner = _linear(node.arguments[0])
+        return None if inner is None else _Linear().plus(inner, -1)
+    if node.function in ("+", "-"):
+        left, right = map(_linear, node.arguments)
+        return None if left is None or right is None else left.plus(right, 1 if node.function == "+" else -1)
+    return None
+
+
+def _period(node: Call) -> Any:
+    """The k of `n - n % k`, if the expression is that."""
+    if node.function == "-" and node.arguments[0] == Variable(CLOCK):
+        rest = node.arguments[1]
+        if isinstance(rest, Call) and rest.function == "%" and rest.arguments[0] == Variable(CLOCK):
+            k = rest.arguments[1]
+            if isinstance(k, Constant) and isinstance(k.value, (int, float)) and k.value > 0:
+                return k.value
+    return None
+
+
+def _is_safe(node: Expression) -> bool:
+    """Whether an expression over numbers has a value for all of them, if it is in range."""
+    if not isinstance(node, Call):
+        return isinstance(node, Variable) or isinstance(node.value, (int, float))  # type: ignore[union-attr]
+    if node.function == "%":
+        by = node.arguments[1]
+        return isinstance(by, Constant) and by.value not in (0, "") and _is_safe(node.arguments[0]) and _is_safe(by)
+    return node.function in HARMLESS and all(map(_is_safe, node.arguments))

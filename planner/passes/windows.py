@@ -1,0 +1,352 @@
+"""Turn conditions over the clock into windows: relations of the tuples for which they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from datalog.ast import (
+    ARRIVAL,
+    Aggregate,
+    Atom,
+    Column,
+    Comparison,
+    Expression,
+    Literal,
+    Negation,
+    Relation,
+    Rule,
+    Variable,
+    expressions,
+    variables,
+)
+from datalog.format import format_literal
+from operators.schedule import EMPTY, Schedule
+from planner.bounds import CLOCK, Solution, solved
+from planner.draft import Clause, Draft, components
+from planner.plan import ClockRule, Input, WindowRule
+from planner.rewrite import Fresh, fresh_after, substitute
+from planner.spelling import schedule_words
+from planner.translate import Translator
+
+__all__ = ["windows"]
+
+NOW = "now"
+SHOWN = ("output", "printsize", "limitsize")
+FLIPPED = {">": "<", ">=": "<="}
+NUMBERS = ("number", "unsigned", "float")
+
+
+def windows(draft: Draft) -> Draft:
+    """Where a rule compares the clock with columns of an atom, let the atom read a window, and forget the comparison.
+
+    Windows that say the same are one. What is not solved for the clock (`planner.bounds`), or is not about one atom,
+    stays, and with it the atom that binds the clock: such a rule is looked at whenever the clock gets to a whole tick.
+    The same holds for the last point of a schedule in the place of the clock.
+
+    Views of points that are nothing but points of synchronised reads have no use for a point that has passed, so
+    what they read of a stream is a window, too: the tuples that have just arrived.
+
+    >>> from planner.show import before_and_after
+    >>> before_and_after(windows, '''.decl s(x: number) stream
+    ... r(x) :- s(x)@t, now(n), n - 5 < t, t <= n.
+    ... c(count<*>) :- s(_)@t, now(n), t > n - 5.
+    ... d(x, n) :- s(x)@t, now(n), t + 5 > n.''')
+    r(x) :- s(x, t), now(n), n - 5 < t, t <= n.
+    c(count<*>) :- s(_, t), now(n), t > n - 5.
+    d(x, n) :- s(x, t), now(n), t + 5 > n.
+    r(x) :- s while (@ <= now and now - 5 < @)(x, t).
+    c(count<*>) :- s while (now - 5 < @)(_, t).
+    d(x, n) :- s while (now < @ + 5)(x, t), now(n).
+    """
+    recent = _recent(draft)
+    if not draft.latest and not recent:
+        return draft
+    return _Windows(draft, recent).draft()
+
+
+def _recent(draft: Draft) -> frozenset[str]:
+    """The views of points of which nobody needs those that have passed.
+
+    They are read by nothing but synchronised reads, and rules of such views, for the point that the rule is about.
+    """
+    program = draft.program
+    shown = {*program.outputs, *(d.relation for d in program.directives if d.kind in SHOWN)}
+    read = {r.relation for r in program.reads.values()}
+    views = program.derived
+    found = {
+        name for name in views
+        if program.relations[name].arity == 1 and name not in shown and name not in read and name not in draft.latest
+    }
+    while True:
+        wrong = {
+            atom.relation
+            for clause in draft.clauses
+            for literal, inside in _atoms(clause.rule.body)
+            if (atom := literal.atom if isinstance(literal, Negation) else literal).relation in found
+            and (inside or clause.rule.head.relation not in found or clause.rule.head.arguments != atom.arguments
+                 or not isinstance(atom.arguments[0], Variable))
+        }
+        if not wrong:
+            break
+        found -= wrong
+    used = {r.sync for r in program.reads.values()}
+    return frozenset(found) if found & used else frozenset()
+
+
+def _atoms(body: Iterable[Literal], inside: bool = False) -> Iterable[tuple[Any, bool]]:
+    """The atoms and negations of a body, and whether each is inside an aggregate."""
+    for literal in body:
+        if not isinstance(literal, Comparison):
+            yield literal, inside
+        elif isinstance(literal.right, Aggregate):
+            yield from _atoms(literal.right.body, True)
+
+
+class _Windows:
+    """The work on one program. `made` are the windows, `recent` the views that have no use for points that passed."""
+
+    def __init__(self, source: Draft, recent: frozenset[str]) -> None:
+        self.source = source
+        self.recent = recent
+        self.relations: dict[str, Relation] = dict(source.program.relations)
+        self.latest = {**source.latest, NOW: None} if recent else dict(source.latest)
+        self.recursive = components(source.program)
+        self.translator = Translator(source.program, {}, source.functions)
+        self.made: dict[str, WindowRule] = {}
+
+    def draft(self) -> Draft:
+        source = self.source
+        if self.recent:
+            self.relations.setdefault(NOW, Relation(NOW, (Column("n", "any", numeric=True),), declared=False))
+        clauses = tuple([self.clause(clause) for clause in source.clauses])
+        used = {r.relation for r in source.program.reads.values()} | {r.sync for r in source.program.reads.values()}
+        for clause in clauses:
+            used |= {(x.atom if isinstance(x, Negation) else x).relation for x, _ in _atoms(clause.rule.body)}
+        clocks = dict(source.clocks)
+        if NOW in self.latest and NOW not in clocks:
+            clocks[NOW] = ClockRule(NOW, NOW, "now", EMPTY, "the clock")
+        clocks = {name: rule for name, rule in clocks.items() if name in used}
+        for name in [n for n in self.relations if n in source.clocks or n == NOW]:
+            if name in self.latest and name not in used and name not in source.program.derived:
+                del self.relations[name]
+        program = replace(
+            source.program,
+            rules=(*source.program.facts, *(clause.rule for clause in clauses)),
+            relations=self.relations,
+        )
+        return replace(
+            source, program=program, clauses=clauses, clocks=clocks, windows=self.made,
+            hidden=source.hidden | self.recent,
+        )  # fmt: skip
+
+    def clause(self, clause: Clause) -> Clause:
+        rule = clause.rule
+        fresh = fresh_after(rule)
+        if rule.head.relation in self.recent:
+            rule = self.of_just_now(rule, fresh)
+        if not any(_relation(x) in self.latest for x, _ in _atoms(rule.body)):
+            return clause if rule is clause.rule else replace(clause, rule=rule)
+        around = self.recursive.get(rule.head.relation, frozenset())
+        body = _Body(self, around, variables(rule.head)).body(rule.body, {}, ())
+        return replace(clause, rule=replace(rule, body=body))
+
+    def of_just_now(self, rule: Rule, fresh: Fresh) -> Rule:
+        """A rule for a view of points that has no use for those that have passed."""
+        t = rule.head.arguments[0]
+        added: list[Literal] = []
+        for atom in rule.body:
+            if isinstance(t, Variable) and isinstance(atom, Atom) and self.is_stream(atom.relation):
+                if any(a == t and self.is_number(atom, i) for i, a in enumerate(atom.arguments)):
+                    n = Variable(fresh(NOW))
+                    added += [Atom(NOW, (n,)), Comparison("<=", n, t)]
+                    break
+        return replace(rule, body=(*rule.body, *added)) if added else rule
+
+    def is_stream(self, name: str) -> bool:
+        read = self.source.program.reads.get(name)
+        return self.relations[name].stream if read is None else self.is_stream(read.relation)
+
+    def is_number(self, atom: Atom, column: int) -> bool:
+        known = self.relations[atom.relation].columns[column]
+        return known.numeric or known.type in NUMBERS
+
+    def window(self, atom: Atom, found: Sequence[tuple[Comparison, Solution]], ticks: Schedule | None) -> str:
+        """The name of the window of an atom's relation with these conditions, of which the texts tell it apart."""
+        source = self.relations[atom.relation]
+        texts = sorted({self.text(condition, atom, ticks) for condition, _ in found})
+        behind = "" if ticks is None else f", of {schedule_words(ticks)}"
+        name = f"{source.name} while ({' and '.join(texts)}{behind})"
+        if name not in self.made:
+            enters = tuple(dict.fromkeys(b for _, solution in found for b in solution.enters))
+            leaves = tuple(dict.fromkeys(b for _, solution in found for b in solution.leaves))
+            self.made[name] = WindowRule(name, name, Input(source.name, ()), enters, leaves, ticks, name)
+            self.relations[name] = replace(source, name=name, key=(), ttl=None, stream=False, declared=False)
+        return name
+
+    def text(self, condition: Comparison, atom: Atom, ticks: Schedule | None) -> str:
+        columns = self.relations[atom.relation].columns
+        names: dict[str, Expression] = {CLOCK: Variable(NOW if ticks is None else "last")}
+        for argument, column in reversed(list(zip(atom.arguments, columns, strict=True))):
+            if isinstance(argument, Variable):
+                names[argument.name] = Variable(column.name)
+        if condition.op in FLIPPED:
+            condition = replace(condition, op=FLIPPED[condition.op], left=condition.right, right=condition.left)
+        return format_literal(substitute(condition, names))
+
+
+class _Body:
+    """The work on the bodies of one rule. `around`: the relations that are recursive with its head."""
+
+    def __init__(self, work: _Windows, around: frozenset[str], head: Sequence[str]) -> None:
+        self.work = work
+        self.around = around
+        self.head = head
+
+    def body(
+        self, literals: Sequence[Literal], given: Mapping[str, Schedule | None], outer: Iterable[str]
+    ) -> tuple[Literal, ...]:
+        """A body with windows. `given`: the outer variables of the clock. `outer`: what else is read around it."""
+        work = self.work
+        times = dict(given)
+        for x in literals:
+            if isinstance(x, Atom) and x.relation in work.latest and isinstance(x.arguments[0], Variable):
+                times.setdefault(x.arguments[0].name, work.latest[x.relation])
+        done = list(literals)
+        chosen: dict[tuple[int, Schedule | None], list[tuple[int, Comparison, Solution]]] = {}
+        definitions = _definitions(literals, given)
+        for i, x in enumerate(literals):
+            if not isinstance(x, Comparison) or any(isinstance(e, Aggregate) for e in expressions(x)):
+                continue
+            condition = _written_out(x, definitions)
+            names = set(variables(condition))
+            clocks = {times[name] for name in names & times.keys()}
+            if len(clocks) == 1 and i not in {d for d, _ in definitions.values()}:
+                (ticks,) = clocks
+                named = substitute(condition, {name: Variable(CLOCK) for name in names & times.keys()})
+                found = self.atom(literals, names - times.keys(), named)
+                if found is not None:
+                    at, solution = found
+                    chosen.setdefault((at, ticks), []).append((i, named, solution))
+        gone: set[int] = set()
+        for (at, ticks), conditions in chosen.items():
+            atom = done[at]
+            assert isinstance(atom, Atom)
+            name = work.window(atom, [(c, solution) for _, c, solution in conditions], ticks)
+            done[at] = replace(atom, relation=name)
+            gone |= {i for i, _, _ in conditions}
+        left = [x for i, x in enumerate(done) if i not in gone]
+        if gone:
+            left = _needed(left, [literals[d] for d, _ in definitions.values()], [*self.head, *outer])
+        for i, x in enumerate(left):
+            if isinstance(x, Comparison) and isinstance(x.right, Aggregate):
+                around = [n for y in left if y is not x for n in variables(y)]
+                inner = self.body(x.right.body, times, [*around, *variables(x.right.target), *outer])
+                left[i] = replace(x, right=replace(x.right, body=inner))
+        windowed = {ticks for _, ticks in chosen}
+        return tuple(self.without_clocks(left, windowed, [*self.head, *outer]))
+
+    def atom(
+        self, literals: Sequence[Literal], names: set[str], condition: Comparison
+    ) -> tuple[int, Solution] | None:
+        """The atom over which a condition can be solved, a stream if there is one, and the bounds."""
+        work = self.work
+        ways = []
+        for i, x in enumerate(literals):
+            if not names or not isinstance(x, Atom) or x.relation in work.latest or x.relation in self.around:
+                continue
+            places: dict[str, int] = {}
+            for at, a in enumerate(x.arguments):
+                if isinstance(a, Variable) and work.is_number(x, at):
+                    places.setdefault(a.name, at)
+            if names <= places.keys():
+                timed = work.relations[x.relation].columns[-1].name == ARRIVAL
+                ways.append((not work.is_stream(x.relation), not timed, i, places))
+        for _, _, i, places in sorted(ways, key=lambda way: way[:3]):
+            solution = solved(condition, places, work.translator)
+            if solution is not None:
+                return i, solution
+        return None
+
+    def without_clocks(
+        self, body: list[Literal], windowed: Iterable[Schedule | None], around: Iterable[str]
+    ) -> list[Literal]:
+        """A body without the atoms that bind a variable of the clock which nothing reads any more.
+
+        There is always a clock. There may be no last point yet; but in a window that moves with it, there is nothing
+        before there is one.
+        """
+        work, found = self.work, list(body)
+        for x in body:
+            if isinstance(x, Atom) and x.relation in work.latest and isinstance(x.arguments[0], Variable):
+                ticks = work.latest[x.relation]
+                rest = [y for y in found if y is not x]
+                read = {*around, *(n for y in rest for n in variables(y))}
+                if x.arguments[0].name not in read and (ticks is None or ticks in windowed):
+                    found = rest
+        return found
+
+
+def _relation(literal: Any) -> str:
+    name: str = (literal.atom if isinstance(literal, Negation) else literal).relation
+    return name
+
+
+def _definitions(literals: Sequence[Literal], given: Iterable[str]) -> dict[str, tuple[int, Expression]]:
+    """The variables that only an equation binds: where that stands, and what they are equal to."""
+    bound = {*given}
+    for x in literals:
+        if isinstance(x, Atom):
+            bound.update(variables(x))
+        elif isinstance(x, Comparison) and isinstance(x.right, Aggregate):
+            bound.update(variables(x.left))
+    found: dict[str, tuple[int, Expression]] = {}
+    for i, x in enumerate(literals):
+        if isinstance(x, Comparison) and x.op == "=" and not isinstance(x.right, Aggregate):
+            for one, other in ((x.left, x.right), (x.right, x.left)):
+                if isinstance(one, Variable) and one.name not in bound and one.name not in found:
+                    if not _reaches(other, one.name, found):
+                        found[one.name] = (i, other)
+                        break
+    return found
+
+
+def _reaches(node: Expression, name: str, definitions: Mapping[str, tuple[int, Expression]]) -> bool:
+    """Whether an expression reads a variable, through definitions too."""
+    waiting, seen = variables(node), set()
+    while waiting:
+        n = waiting.pop()
+        if n == name:
+            return True
+        if n in definitions and n not in seen:
+            seen.add(n)
+            waiting += variables(definitions[n][1])
+    return False
+
+
+def _written_out(node: Comparison, definitions: Mapping[str, tuple[int, Expression]]) -> Comparison:
+    """A comparison in terms of what atoms bind."""
+    for _ in definitions:
+        if not any(name in definitions for name in variables(node)):
+            break
+        node = substitute(node, {name: definition for name, (_, definition) in definitions.items()})
+    return node
+
+
+def _needed(body: list[Literal], definitions: Sequence[Literal], around: Sequence[str]) -> list[Literal]:
+    """A body without those definitions that nothing reads any more."""
+    found = list(body)
+    progress = True
+    while progress:
+        progress = False
+        for x in [x for x in found if any(x is d for d in definitions)]:
+            assert isinstance(x, Comparison)
+            read = {*around, *(n for y in found if y is not x for n in variables(y))}
+            for side in (x.left, x.right):
+                if isinstance(side, Variable) and side.name not in read:
+                    found = [y for y in found if y is not x]
+                    progress = True
+                    break
+    return found
