@@ -77,6 +77,7 @@ class Runtime:
         self.decided: dict[str, Sides] | None = None
         self.steps: tuple[PassedStep, ...] = ()
         self._timed = plan.timed
+        self._tells_facts = any(plan.relations[name].kind == "base" for name in plan.published)
         self._recompute = method[0] == "recompute"
         self._method = PLAIN if self._recompute else method
         self._limit = limit
@@ -272,16 +273,15 @@ class Runtime:
         steps: list[PassedStep] = []
         begun, clock = False, self.clock
         for when, parts in self._segments(shares):
-            while when is not None and (due := self._due(when)) < when:
+            while (due := self._due(when)) < when:
                 assert due > clock or not begun, "a time is due again"
                 begun, clock = self._step(due, [[("@", None, due)]] * self.partitions, begun, anew, steps), due
-            clock = clock if when is None else when
-            begun = self._step(clock, parts, begun, anew, steps)
+            begun, clock = self._step(when, parts, begun, anew, steps), when
         return steps
 
-    def _segments(self, shares: list[Any]) -> list[tuple[float | None, list[Any]]]:
+    def _segments(self, shares: list[Any]) -> list[tuple[float, list[Any]]]:
         """The shares of all partitions, by the moves of the clock: these are the same in all of them."""
-        cut = [segments(share) for share in shares]
+        cut = [segments(share, self.clock) for share in shares]
         found = [(parts[0][0], [part for _, part in parts]) for parts in zip(*cut, strict=True)]
         return found if len(found) == 1 or any(found[0][1]) else found[1:]
 
@@ -294,14 +294,13 @@ class Runtime:
         if begun:
             self._all("step_over")
         concerned = self._apply(shares)
-        if not concerned:
+        if not concerned and not self._tells_facts:
             return True
         if anew:
-            limit = self._limit
-            if limit is not None and not self._recompute:
-                limit += sum(self._all("size"))
-            self._rebuild(limit)
-            self._measure()
+            if concerned:
+                more = 0 if self._recompute else sum(self._all("size"))
+                self._rebuild(None if self._limit is None else self._limit + more)
+                self._measure()
             changes = self._merged(self._all("differences"))
         else:
             self._evaluate(concerned)

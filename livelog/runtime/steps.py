@@ -25,15 +25,15 @@ class PassedStep:
     changes: dict[str, Sides]
 
 
-def segments(operations: Sequence[Operation]) -> list[tuple[float | None, list[Operation]]]:
-    """The operations of a transaction up to its first move of the clock, if there are any, and from each move on.
+def segments(operations: Sequence[Operation], clock: float) -> list[tuple[float, list[Operation]]]:
+    """The operations of a transaction by time: those up to the first move of the clock, and those from each move on.
 
-    >>> segments([("+", "r", (1,)), ("@", None, 5.0), ("@", None, 7.0), ("-", "r", (1,))])
-    [(None, [('+', 'r', (1,))]), (5.0, [('@', None, 5.0)]), (7.0, [('@', None, 7.0), ('-', 'r', (1,))])]
+    >>> segments([("+", "r", (1,)), ("@", None, 5.0), ("@", None, 7.0), ("-", "r", (1,))], 0.0)
+    [(0.0, [('+', 'r', (1,))]), (5.0, [('@', None, 5.0)]), (7.0, [('@', None, 7.0), ('-', 'r', (1,))])]
     """
-    found: list[tuple[float | None, list[Operation]]] = [(None, [])]
+    found: list[tuple[float, list[Operation]]] = [(clock, [])]
     for operation in operations:
-        if operation[0] == "@":
+        if operation[0] == "@" and operation[2] > found[-1][0]:
             found.append((operation[2], [operation]))
         else:
             found[-1][1].append(operation)
