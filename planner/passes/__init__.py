@@ -10,6 +10,7 @@ from planner.passes.clocks import clocks
 from planner.passes.declare import declare
 from planner.passes.filter_groups import filter_groups
 from planner.passes.fold_rules import fold_rules
+from planner.passes.forget import forget
 from planner.passes.having import having
 from planner.passes.name_aggregates import name_aggregates
 from planner.passes.normalise import normalise
@@ -39,4 +40,5 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
     filter_groups,
     stratify,
     place,
+    forget,
 )
