@@ -111,8 +111,8 @@ class LocalRuntime(Runtime):
             return super()._apply(shares)
         return set(self.workers[0].apply(shares[0]))
 
-    def _due(self, before: float) -> float:
-        return super()._due(before) if len(self.workers) > 1 else self.workers[0].due(before)
+    def _first_due(self, before: float) -> float:
+        return super()._first_due(before) if len(self.workers) > 1 else self.workers[0].due(before)
 
     def _evaluate(self, concerned: set[int]) -> None:
         if len(self.workers) > 1:

@@ -273,7 +273,7 @@ class Runtime:
         steps: list[PassedStep] = []
         begun, clock = False, self.clock
         for when, parts in self._segments(shares):
-            while (due := self._due(when)) < when:
+            while (due := self._first_due(when)) < when:
                 assert due > clock or not begun, "a time is due again"
                 begun, clock = self._step(due, [[("@", None, due)]] * self.partitions, begun, anew, steps), due
             begun, clock = self._step(when, parts, begun, anew, steps), when
@@ -285,7 +285,7 @@ class Runtime:
         found = [(parts[0][0], [part for _, part in parts]) for parts in zip(*cut, strict=True)]
         return found if len(found) == 1 or any(found[0][1]) else found[1:]
 
-    def _due(self, before: float) -> float:
+    def _first_due(self, before: float) -> float:
         """The first time at which something happens, if that is before another time; else this one."""
         return min(self._all("due", before))
 
