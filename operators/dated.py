@@ -34,8 +34,10 @@ class Stream(BaseTable):
         super().insert((*t, time_of(now)), now)
 
     def insert_all(self, rows: list[Tuple], now: float) -> None:
-        time = (time_of(now),)
-        super().insert_all([t + time for t in rows], now)
+        if self.ttl is None:
+            time = (time_of(now),)
+            rows = [t + time for t in rows]
+        super().insert_all(rows, now)  # or one by one
 
 
 class Stamped(BaseTable):
