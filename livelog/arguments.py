@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import datalog
 from datalog.errors import UsageProblem
+from datalog.report import listed
+from livelog.complete import FORMS
 from livelog.runtime.spark.config import Spark
+from livelog.shown import named
+from livelog.timing import check_time
+from planner.plan import Plan
 
 if TYPE_CHECKING:
     from livelog.session import Session
 
 __all__ = [
-    "check_callback", "check_opening", "check_origin", "check_resuming", "check_row", "check_rows", "kind",
+    "check_callback", "check_opening", "check_origin", "check_resuming", "check_row", "check_rows", "check_untimed",
+    "kind",
 ]
 
 HIGHEST = 2**63 - 1  # a position that the log can hold
@@ -103,6 +109,11 @@ def _by_name(name: str, value: Any) -> None:
             raise UsageProblem(f"`{name}` is a mapping from names, and {kind(key)} is none")
 
 
+def _clock(name: str, value: Any) -> None:
+    if value is not None:
+        check_time(value)
+
+
 def _callables(name: str, value: Any) -> None:
     _by_name(name, value)
     for key, function in (value or {}).items():
@@ -134,6 +145,7 @@ _CHECKS = {
     "select": _truth,
     "script": _text_or_none,
     "migrate": _truth,
+    "clock": _clock,
 }
 
 
@@ -150,9 +162,9 @@ def check_rows(relation: str, rows: Any) -> None:
 def check_row(session: Session, relation: Any, row: Any) -> tuple[Any, ...]:
     """A row to ask about, as a tuple."""
     if relation not in session:
-        names = ", ".join(sorted(session.program.relations))
+        names = ", ".join(sorted(named(session.program)))
         raise UsageProblem(f"the program has no relation {kind(relation)} (it has {names})")
-    wanted = session.program.relations[relation].arity
+    wanted = len(session.program.relations[relation].shown)
     columns = f"{wanted} column{'' if wanted == 1 else 's'}"
     if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
         raise UsageProblem(f"a row of `{relation}` is a tuple with {columns}, not {kind(row)}")
@@ -162,12 +174,23 @@ def check_row(session: Session, relation: Any, row: Any) -> tuple[Any, ...]:
     return t
 
 
-def check_callback(relation: Any, callback: Any) -> None:
+def check_callback(relation: Any, callback: Any, form: Any = "streamed") -> None:
     """The arguments of `subscribe`, as far as the program does not matter."""
+    if form not in FORMS:
+        raise UsageProblem(f"a view is {listed(FORMS, 'or')}, and not {form!r}")
     if not isinstance(relation, str):
         raise UsageProblem(f"a view is named by a text, not {kind(relation)}")
     if not callable(callback):
         raise UsageProblem(f"a subscriber is a function that takes changes, not {kind(callback)}")
+
+
+def check_untimed(plan: Plan) -> None:
+    """Over Spark, time is no more than what expires."""
+    if plan.timed or any(r.stream for r in plan.relations.values()):
+        raise UsageProblem(
+            "streams, windows and reads `at` points run in one process for now, and not over Spark: `runtime=` is for "
+            "other programs"
+        )
 
 
 def check_origin(source: Any, position: Any) -> None:

@@ -22,6 +22,7 @@ from livelog.runtime.spark.tls import TLS
 from livelog.runtime.stored import Store
 from livelog.session import Session
 from livelog.store.journal import describe
+from livelog.timing import check_time
 
 __all__ = ["open", "resume", "with_rules"]
 
@@ -47,6 +48,7 @@ def open(  # the name that a person expects: livelog.open
     store: str | Path | None = None,
     sync: str = "always",
     migrate: bool = False,
+    clock: float | None = None,
 ) -> Session:
     """Open a program: load its facts, evaluate it, and keep it fresh from then on.
 
@@ -71,6 +73,7 @@ def open(  # the name that a person expects: livelog.open
     later (`"interval"`). A session of another program is refused; with `migrate=True` the new one is evaluated over its
     facts.
 
+    `clock` is the time at which a new session begins and its facts are loaded, 0 if it is not given.
     `script` is the path of an update script that feeds the session, noted for `livelog resume`.
     `runtime` runs the partitions somewhere else than in this process: `livelog.Spark(spark, partitions=6)`. The rows of
     a relation in `facts` may then also be a DataFrame of Spark.
@@ -83,7 +86,7 @@ def open(  # the name that a person expects: livelog.open
     check_opening(
         program, facts=facts, partitions=partitions, strategy=strategy, ship=ship, constants=constants,
         functions=functions, aggregates=aggregates, limit=limit, seed=seed, select=select, script=script,
-        migrate=migrate,
+        migrate=migrate, clock=clock,
     )  # fmt: skip
     kept = None if store is None else Store(store, sync)
     if isinstance(program, str) and ("\n" in program or ":-" in program):
@@ -105,6 +108,7 @@ def open(  # the name that a person expects: livelog.open
             program, constants=constants or {}, functions=functions or {}, aggregates=aggregates or {}, longest=longest
         )
         how: dict[str, Any] = {"script": script, "memory": memory, "timeout": timeout, "store": kept}
+        how["clock"] = None if clock is None else check_time(clock)
         if kept is not None and runtime is None and is_session(kept.directory):
             how |= reopened(checked, kept, migrate)
             how["script"] = script or how["journal"].description.script  # it is fed by that one still

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import datalog
 import planner
 from datalog.errors import RuntimeProblem, UsageProblem
-from livelog.arguments import check_callback, check_origin, check_row, check_rows
-from livelog.changes import ChangeLog, Changes
+from livelog.arguments import check_callback, check_origin, check_row, check_rows, check_untimed
+from livelog.changes import ChangeLog, Changes, Step, SteppedLog
 from livelog.failure import explained, raised_by_user
 from livelog.following import Following
 from livelog.frames import check_functions, frames_apart, is_frame
@@ -22,6 +23,7 @@ from livelog.io.values import format_row
 from livelog.memory import Memory
 from livelog.methods import ship_mode
 from livelog.operations import Operation
+from livelog.realtime import TICK, RealClock
 from livelog.runtime.collecting import without_collections
 from livelog.runtime.journaled import Journaled
 from livelog.runtime.limits import Watch
@@ -30,10 +32,12 @@ from livelog.runtime.runtime import Runtime
 from livelog.runtime.spark.config import Spark
 from livelog.runtime.stored import Store, StoredRuntime
 from livelog.runtime.worker import Sides
+from livelog.shown import named, settled, shown_columns
 from livelog.stats import PartitionStats, Stats
 from livelog.store.formats import Description
 from livelog.store.journal import Journal
 from livelog.subscribers import SubscriberProblem, Subscribers
+from livelog.timing import overtaken
 from livelog.transaction import Transaction
 from livelog.values import Coercer
 from livelog.view import View
@@ -93,9 +97,11 @@ class Session:
         store: Store | None = None,
         journal: Journal | None = None,
         history: Callable[[Session], list[Operation]] | None = None,
+        clock: float | None = None,
     ) -> None:
         """`resumed` goes on with what the folder of the session holds, for a `store` with its `journal`; `history`
-        makes the operations that bring another session's facts, in place of loading some."""
+        makes the operations that bring another session's facts, in place of loading some. `clock` is when these are
+        loaded."""
         ship = ship_mode(strategy, ship)
         if spark is not None:
             if not isinstance(spark, Spark):
@@ -111,6 +117,8 @@ class Session:
             raise UsageProblem(f"the limit must be positive, not {limit}")
         self.program = program
         self.plan = planner.plan(program, select=select)
+        if spark is not None:
+            check_untimed(self.plan)
         memory = memory if isinstance(memory, Memory) else Memory(memory)
         self._watch = Watch(self.plan, memory, timeout)
         self._select = select
@@ -118,16 +126,23 @@ class Session:
         self.ship = ship
         self.partitions = partitions
         self._views = self.plan.published
+        self._keys = {name: r.key for name in self._views if (r := self.plan.relations[name]).key}
+        self._synced = {name: frozenset(reads) for name, reads in self.plan.syncs.items()}
+        self._timed = self.plan.timed
         self._coercers = {
-            name: Coercer(name, r.columns, self._kinds(name), self._named(name))
+            name: Coercer(name, shown_columns(r), self._kinds(name), self._named(name))
             for name, r in self.plan.relations.items()
             if r.kind == "base"
         }
         self._updatable = {name: coerce for name, coerce in self._coercers.items() if "#" not in name}
+        self._deletable = {name: c for name, c in self._updatable.items() if not self.plan.relations[name].stream}
+        self._absent = 0  # deletions by key that met nothing
         self._shown_bases = tuple(name for name in self._views if self.plan.relations[name].kind == "base")
         self._subscribers = Subscribers()
         self._positions: dict[str, int] = {}  # of a session without a log
         self._closed = False
+        self._real: RealClock | None = None
+        self._attended = False  # closed, or with a real clock: each transaction is looked at before it begins
         self._interrupted: tuple[BaseException, ChangeLog] | None = None
         self._origin: dict[str, Any] | None = None
         self._opened = 1  # transactions of the runtime that are none of a person's: the load at opening
@@ -145,6 +160,8 @@ class Session:
             if resumed:
                 self._resumed()
                 return
+            if clock is not None:
+                operations.insert(0, ("@", None, clock))
             self.initial = self._commit(history(self) if history else operations)
             if isinstance(self._runtime, StoredRuntime):
                 self._runtime.found()
@@ -163,10 +180,9 @@ class Session:
             except OperatorError as error:
                 raise self._explained(error, "the session cannot be gone on with") from raised_by_user(error)
         self._opened = runtime.committed
-        number, clock = runtime.journal.published, runtime.clock
-        self.initial = ChangeLog(self._views, {}, number, clock)
+        self.initial = ChangeLog(self._views, {}, runtime.journal.published, runtime.clock, self._keys)
         if (again := runtime.rerun) is not None:
-            self.rerun = again[0].position, ChangeLog(self._views, again[1], again[0].number, clock)
+            self.rerun = again[0].position, self._log(again[1], again[0].number)
 
     def _made(
         self,
@@ -249,7 +265,7 @@ class Session:
         known = self.program.relations.get(name.removesuffix("#facts"))
         if known is None:  # one that the planner made
             return list(self.plan.relations[name].types)
-        return ["numeric" if c.type == "any" and c.numeric else c.type for c in known.columns]
+        return ["numeric" if c.type == "any" and c.numeric else c.type for c in known.shown]
 
     def _named(self, name: str) -> bool:
         """Whether the program gives the columns of a base relation their names."""
@@ -315,10 +331,22 @@ class Session:
             tx.insert_all(relation, rows)
         return tx.changes
 
-    def subscribe(self, relation: str, callback: Callable[[Changes], None]) -> Callable[[], None]:
+    @property
+    def initial_steps(self) -> tuple[Step, ...]:
+        """The steps of the load at opening, as `tx.steps` has those of a transaction."""
+        return self.initial.steps
+
+    def subscribe(
+        self, relation: str, callback: Callable[[Changes], None], form: str = "streamed"
+    ) -> Callable[[], None]:
         """Call `callback` with the changes of a view after each transaction that changed it, from the next one on.
 
         Returns a function that ends the subscription.
+
+        A transaction that moves the clock over several points of time is several steps (see `Transaction.steps`), and
+        the callback is called for each that changed the view, in order. With `form="complete"` the changes that it gets
+        have `rows` as well: all of the view after the step. A transaction that changes the view then takes
+        O(view) more.
 
         Subscribers are called after the commit, one at a time and in the order of transactions, whichever threads
         commit. A callback may read the session, which may be further on by then, and commit, subscribe, unsubscribe and
@@ -332,7 +360,7 @@ class Session:
         1: +r(1)
         >>> stop(); _ = s.load("e", [(3,)])
         """
-        check_callback(relation, callback)
+        check_callback(relation, callback, form)
         with self._lock:
             self._alive()
             if relation in self.plan.pruned:
@@ -342,7 +370,9 @@ class Session:
                 )
             if relation not in self._views:
                 raise UsageProblem(f"`{relation}` is not a view of the program (views: {', '.join(self._views)})")
-            return self._subscribers.add(relation, callback).end
+            if form == "complete" and self.plan.relations[relation].bag:
+                raise UsageProblem(f"`{relation}` may have a row more than once: only its changes can be told")
+            return self._subscribers.add(relation, callback, form == "complete").end
 
     def _commit(self, operations: list[Operation], origin: dict[str, Any] | None = None) -> ChangeLog:
         """Run a transaction, and tell subscribers; `origin` tells the log where it comes from."""
@@ -373,8 +403,8 @@ class Session:
         with self._lock:
             runtime = self._runtime
             left = runtime.state or runtime.decided is not None
-            if left or first is not None or self._subscribers.all or self._closed:
-                self._prepare(first)
+            if left or first is not None or self._subscribers.all or self._attended:
+                self._prepare(operations, first)
             self._whole = None
             self._origin = origin
             if started is None:
@@ -386,17 +416,16 @@ class Session:
                 raise
             return self._done(changes, started)
 
-    def _prepare(self, first: float | None) -> None:
+    def _prepare(self, operations: list[Operation], first: float | None) -> None:
         """Look whether a transaction can begin, and do what was left to be done before it. With the lock held."""
         self._alive()
         runtime = self._runtime
         if runtime.state or runtime.decided is not None:
             self._catch_up()
         if first is not None and first < runtime.clock:  # another transaction was faster
-            raise UsageProblem(
-                f"the clock stands at {runtime.clock:g} by now and cannot go back to {first:g}: "
-                "the transaction was not applied"
-            )
+            raise overtaken(operations, first, runtime.clock)
+        if self._real is not None:
+            self._real.stamp(operations, first, runtime.clock)
         runtime.wanted = self._subscribers.relations()
 
     def _run_of(self, operations: list[Operation], origin: dict[str, Any], pushed: Pushed | None) -> dict[str, Sides]:
@@ -422,13 +451,14 @@ class Session:
             number = self._journaled.journal.number
         else:
             number = (runtime.state or runtime.committed) - self._opened
-        if self._shown_bases:
-            self._settle(changes)
-        log = ChangeLog(self._views, changes, number, runtime.clock)
+        if self._timed or self._shown_bases:
+            log = self._log(changes, number)
+        else:
+            log = ChangeLog(self._views, changes, number, runtime.clock, self._keys)
         if (origin := self._origin) is not None and origin.get("position") is not None:
             self._positions[origin["source"]] = origin["position"]
         if self._subscribers.all:
-            self._subscribers.publish(log)
+            self._subscribers.publish(log, lambda name: View(self, name)._rows())
         runtime.decided = None
         return log
 
@@ -449,12 +479,28 @@ class Session:
             raise error from problem
         return log
 
-    def _settle(self, changes: dict[str, Sides]) -> None:
-        """What is known of a base relation's changes may refer to its table, which goes on changing."""
-        for name in self._shown_bases:
-            if name in changes:
-                inserted, deleted = changes[name]
-                changes[name] = inserted, deleted
+    def _log(self, changes: dict[str, Sides], number: int) -> ChangeLog:
+        """The changes of a transaction that was just committed, with its steps if there may be several."""
+        runtime = self._runtime
+        changes = self._settled_sides(changes)
+        if not self._timed:
+            return ChangeLog(self._views, changes, number, runtime.clock, self._keys)
+        passed = tuple([replace(step, changes=self._settled_sides(step.changes)) for step in runtime.steps])
+        return SteppedLog(self._views, changes, number, runtime.clock, self._keys, passed, self._synced)
+
+    def _settled_sides(self, changes: dict[str, Sides]) -> dict[str, Sides]:
+        """Changes as they can be kept: those of a base relation may refer to its table, which goes on changing, and
+        those of a stream have the times of its tuples."""
+        shown = [name for name in self._shown_bases if name in changes]
+        if not shown:
+            return changes
+        relations = self.plan.relations
+        return {**changes, **{name: settled(changes[name], relations[name].stream) for name in shown}}
+
+    def _count_absent(self, count: int) -> None:
+        """So many deletions by key of a transaction that stands met nothing."""
+        with self._lock:
+            self._absent += count
 
     def _explained(self, error: OperatorError, outcome: str = "the transaction was rolled back") -> RuntimeProblem:
         return explained(self.program, error, outcome)
@@ -464,13 +510,13 @@ class Session:
     def __getitem__(self, relation: str) -> View:
         self._alive()
         known = self.plan.relations.get(relation) if isinstance(relation, str) else None
-        if known is None or known.kind == "auxiliary" or "#" in relation:
-            names = ", ".join(sorted(self.program.relations))
+        if known is None or known.kind not in ("base", "view") or "#" in relation:
+            names = ", ".join(sorted(named(self.program)))
             raise KeyError(f"the program has no relation {relation!r} (it has {names})")
         return View(self, relation)
 
     def __contains__(self, relation: object) -> bool:
-        return isinstance(relation, str) and relation in self.program.relations
+        return isinstance(relation, str) and relation in named(self.program)
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -479,10 +525,33 @@ class Session:
 
     @property
     def clock(self) -> float:
-        """The time that expirations go by; it starts at 0 and moves with `advance_to`."""
+        """The time that expirations, windows and `at` go by; it starts at 0, unless `open` is told otherwise, and moves
+        with `advance_to` and the times of operations, or by itself with `follow_clock`."""
         with self._lock:
             self._alive()
             return self._settled().clock
+
+    def follow_clock(self, tick: float = TICK, now: Callable[[], float] = time.time) -> RealClock:
+        """Move the clock with real time, in a `with` block: every `tick` seconds, and with every transaction.
+
+        The time is that of `now`: the seconds since 1970, so that the points of `every(60)` are those where a minute
+        begins. A session that begins at 0 jumps there; `livelog.open(..., clock=time.time())` lets it begin there,
+        where the facts that are loaded are to expire or to be in a window. See `RealClock` for errors.
+
+        >>> import datalog, livelog
+        >>> s = livelog.open(datalog.parse(".decl e(x: number) ttl(30) r(x) :- e(x)."), clock=1000)
+        >>> with s.follow_clock(now=lambda: 1020.5):
+        ...     _ = s.load("e", [(1,)])
+        >>> s.clock
+        1020.5
+        """
+        return RealClock(self, tick, now)
+
+    def _follow(self, clock: RealClock | None) -> None:
+        """Let a clock move that of the session, or none any more."""
+        with self._lock:
+            self._real = clock
+            self._attended = self._closed or clock is not None
 
     def position(self, source: str) -> int:
         """The position of the last transaction from a source that was committed; 0 if there was none.
@@ -597,7 +666,7 @@ class Session:
             self._seconds,
             self._last_seconds,
             sum(inserts for inserts, _ in ignored),
-            sum(deletes for _, deletes in ignored),
+            sum(deletes for _, deletes in ignored) + self._absent,
             tuple(
                 PartitionStats(i, runtime.bytes_shipped[i], runtime.frames_shipped[i], **m)
                 for i, m in enumerate(measures)
@@ -662,7 +731,7 @@ class Session:
         with self._lock:
             if self._closed:
                 return
-            self._closed = True
+            self._closed = self._attended = True
             self._runtime.close()
             self._whole = None
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from datalog.errors import LivelogError, Note
 from livelog.changes import ChangeLog, Changes
+from livelog.complete import refreshes
 
 __all__ = ["Failure", "SubscriberProblem", "Subscribers"]
+
+Rows = Callable[[str], Iterable[tuple[Any, ...]]]
 
 SHOWN = 10  # failures that an error tells one by one
 
@@ -50,14 +54,15 @@ class SubscriberProblem(LivelogError):
 
 
 class Subscription:
-    """A callback, and the view it hears of. One that has ended is never called again."""
+    """A callback, and the view it hears of: what changes, or the `whole`. One that has ended is never called again."""
 
-    __slots__ = ("active", "callback", "relation")
+    __slots__ = ("active", "callback", "relation", "whole")
 
-    def __init__(self, relation: str, callback: Callable[[Changes], object]) -> None:
+    def __init__(self, relation: str, callback: Callable[[Changes], object], whole: bool = False) -> None:
         self.relation = relation
         self.callback = callback
         self.active = True
+        self.whole = whole
 
     def end(self) -> None:
         """From anywhere and at any time: it takes no lock. The others are told apart at the next transaction."""
@@ -87,9 +92,9 @@ class Subscribers:
         self._turn = threading.RLock()
         self._delivering = False
 
-    def add(self, relation: str, callback: Callable[[Changes], object]) -> Subscription:
+    def add(self, relation: str, callback: Callable[[Changes], object], whole: bool = False) -> Subscription:
         """A subscription, from the next transaction on. With the session's lock held."""
-        subscription = Subscription(relation, callback)
+        subscription = Subscription(relation, callback, whole)
         self.all = (*self.all, subscription)
         return subscription
 
@@ -98,12 +103,33 @@ class Subscribers:
         self.all = tuple([s for s in self.all if s.active])
         return {s.relation for s in self.all}
 
-    def publish(self, log: ChangeLog) -> None:
-        """Queue what a transaction changed, for those who subscribe now. With the session's lock held."""
-        told = [(changes, s) for s in self.all if (changes := log[s.relation])]
+    def publish(self, log: ChangeLog, rows: Rows) -> None:
+        """Queue what a transaction changed, step by step, for those who subscribe now. With the session's lock held.
+
+        `rows` tells what is in a view after the transaction.
+        """
+        told = self._told(log, rows)
         last = self.queue[-1].transaction if self.queue else None
         if told and last != log.transaction:  # an interrupt may have come when it was queued, and before that was known
             self.queue.append(Notice(log.transaction, iter(told)))
+
+    def _told(self, log: ChangeLog, rows: Rows) -> list[tuple[Changes, Subscription]]:
+        """Who is to be told what, in order of steps."""
+        steps = log.steps
+        if len(steps) == 1 and not any(s.whole for s in self.all):
+            (step,) = steps
+            return [(changes, s) for s in self.all if (changes := step[s.relation])]
+        told: list[tuple[int, Changes, Subscription]] = []
+        whole: dict[str, dict[int, Changes]] = {}
+        for s in self.all:
+            if s.whole and s.relation not in whole:
+                changed = {i: changes for i, step in enumerate(steps) if (changes := step[s.relation])}
+                after = rows(s.relation) if changed else ()
+                whole[s.relation] = dict(zip(changed, refreshes(changed.values(), after), strict=True))
+            found = whole[s.relation] if s.whole else {i: step[s.relation] for i, step in enumerate(steps)}
+            told += [(i, changes, s) for i, changes in found.items() if changes]
+        told.sort(key=itemgetter(0))
+        return [(changes, s) for _, changes, s in told]
 
     def deliver(self) -> None:
         """Tell subscribers what is queued, unless somebody is at it; then raise what went wrong.

@@ -21,7 +21,7 @@ try:
 except ImportError:
     compiled = None  # type: ignore[assignment]
 
-__all__ = ["Coercer", "sort_rows"]
+__all__ = ["Coercer", "sort_key", "sort_rows"]
 
 Tuple = tuple[Any, ...]
 
@@ -295,9 +295,10 @@ class Coercer:
 _RANKS = {int: 0, float: 0, bool: 0, str: 1, tuple: 2}
 
 
-def _sort_key(value: Any) -> Any:
+def sort_key(value: Any) -> Any:
+    """What `sort_rows` compares where a column mixes types."""
     rank = _RANKS.get(type(value), 3)
-    return (rank, tuple([_sort_key(v) for v in value])) if rank == 2 else (rank, value)
+    return (rank, tuple([sort_key(v) for v in value])) if rank == 2 else (rank, value)
 
 
 def sort_rows(rows: Iterable[Tuple]) -> list[Tuple]:
@@ -310,4 +311,4 @@ def sort_rows(rows: Iterable[Tuple]) -> list[Tuple]:
     try:
         return sorted(rows)
     except TypeError:
-        return sorted(rows, key=_sort_key)
+        return sorted(rows, key=sort_key)

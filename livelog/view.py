@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from datalog.format import format_value
+from livelog.shown import shown_columns, timeless
+from livelog.validity import Validity, validity
 from livelog.values import sort_rows
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ class View(Collection[Tuple]):
     Every look through it shows one committed state, whatever other threads commit.
 
     Of a relation that aggregate selection prunes, the engine does not have all tuples; reading it evaluates it
-    from the facts, and fails where it has no end.
+    from the facts, and fails where it has no end. A stream shows a tuple for each arrival that is kept, without the
+    time.
 
     >>> import datalog, livelog
     >>> s = livelog.open(datalog.parse("r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y)."),
@@ -42,8 +45,10 @@ class View(Collection[Tuple]):
     def __init__(self, session: Session, relation: str) -> None:
         self._session = session
         self.relation = relation
-        self.columns: tuple[str, ...] = session.plan.relations[relation].columns
-        self.types: tuple[str, ...] = session.plan.relations[relation].types
+        plan = session.plan.relations[relation]
+        self._stream = plan.stream
+        self.columns: tuple[str, ...] = shown_columns(plan)
+        self.types: tuple[str, ...] = plan.types[: len(self.columns)]
 
     def __iter__(self) -> Iterator[Tuple]:
         """The tuples in order, all of one state: what is committed meanwhile is not among them."""
@@ -52,9 +57,13 @@ class View(Collection[Tuple]):
     def _rows(self) -> list[Tuple]:
         """The tuples of one state, in no particular order."""
         with self._session._lock:
+            if self._stream:
+                return timeless(self._runtime.facts_with(self.relation, {}))
             return self._runtime.rows(self.relation)
 
     def __len__(self) -> int:
+        if self._stream:
+            return len(self._rows())
         with self._session._lock:
             return self._runtime.count(self.relation)
 
@@ -65,9 +74,23 @@ class View(Collection[Tuple]):
                 return False
             runtime = self._runtime
             try:
+                if self._stream:
+                    return bool(runtime.matching(self.relation, list(enumerate(row))))
                 return runtime.has(self.relation, row)
             except (TypeError, ValueError, OverflowError):  # with something in it that is no value of the language
                 return False
+
+    @property
+    def valid(self) -> Validity:
+        """Through when the view is known to stay as it is, and when it is refreshed next.
+
+        >>> import datalog, livelog
+        >>> s = livelog.open(datalog.parse("r(x) :- e(x)."))
+        >>> s["r"].valid
+        Validity(through=0, next=None)
+        """
+        with self._session._lock:
+            return validity(self._session.plan, self._runtime, self.relation)
 
     @property
     def _runtime(self) -> Runtime:

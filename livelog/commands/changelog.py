@@ -6,11 +6,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
+from livelog import Session
+from livelog.changes import ChangeLog, Changes
+from livelog.commands.steplog import StepLog, is_stepped
 from livelog.io.forms import CSV
 from livelog.io.outputs import view_lines
 from livelog.render import ChangeSet, change_lines, count_changes, paint_for, plural
 
-__all__ = ["LOGS", "log_csv", "log_json", "log_text"]
+__all__ = ["LOGS", "ChangeWriter", "log_csv", "log_json", "log_text"]
+
+BEAT = 1.0
+"""Seconds without a change after which JSON lines tell that time goes on."""
 
 Log = Callable[[TextIO, int, str | None, float | None, Mapping[str, ChangeSet], Sequence[str]], None]
 """Writes one transaction: its number, where it came from, the clock, the changes, the relations to show.
@@ -60,3 +66,41 @@ def log_json(
 
 
 LOGS: dict[str, Log] = {"text": log_text, "csv": log_csv, "json": log_json}
+
+
+class ChangeWriter:
+    """Tells what the transactions of a session change in its outputs: all at once, or with times where these matter."""
+
+    def __init__(self, session: Session, format_: str) -> None:
+        self._session = session
+        self._format = format_
+        self._steps = StepLog(session) if is_stepped(session) else None
+        if self._steps is not None:
+            self._steps.time = session.clock
+
+    def initial(self, out: TextIO, kept: bool) -> None:
+        """The views before the first transaction. Of a session that is `kept`, they may be older than its opening."""
+        session = self._session
+        relations, before = session.plan.outputs, session.initial.transaction if kept else 0
+        where = "the views" if before else "the facts"
+        if self._steps is not None:
+            self._steps.time = 0.0
+            told = self._steps.all() if before else self._steps.operations(session.initial)
+            self._steps.tell(out, self._format, before, where, told)
+            return
+        whole = {name: Changes(name, list(session[name]), []) for name in relations} if before else session.initial
+        LOGS[self._format](out, before, where, session.clock, whole, relations)
+
+    def tell(self, out: TextIO, number: int, where: str | None, log: ChangeLog) -> None:
+        """The last transaction of the session."""
+        if self._steps is not None:
+            self._steps.tell(out, self._format, number, where, self._steps.operations(log))
+        else:
+            LOGS[self._format](out, number, where, self._session.clock, log, self._session.plan.outputs)
+
+    def passed(self, out: TextIO) -> None:
+        """Time has passed, and that is all. Who reads JSON lines hears of it now and then, for a clock of his own."""
+        steps = self._steps
+        if steps is not None and self._format == "json" and self._session.clock - steps.time >= BEAT:
+            steps.tell(out, self._format, 0, None, [])
+            out.flush()

@@ -28,7 +28,7 @@ from livelog.store.journal import SYNCS
 __all__ = [
     "UNREAD", "UsageError", "add_confine", "add_constants", "add_engine", "add_facts", "add_functions", "add_limit",
     "add_program", "add_runtime", "add_store", "add_sync", "check_runtime", "folder", "functions_for", "goes_on",
-    "load_program", "open_session", "positive", "read_facts", "runtime_for", "session_folder", "target",
+    "load_program", "open_session", "positive", "read_facts", "runtime_for", "seconds", "session_folder", "target",
     "tell_standing",
 ]  # fmt: skip
 
@@ -315,11 +315,13 @@ def runtime_for(args: argparse.Namespace) -> Iterator[livelog.Spark | None]:
 
 @contextmanager
 def open_session(
-    program: Program, args: argparse.Namespace, *, required: bool = True, script: str | None = None, fed: bool = False
-) -> Iterator[livelog.Session]:
+    program: Program, args: argparse.Namespace, *, required: bool = True, script: str | None = None, fed: bool = False,
+    clock: float | None = None,
+) -> Iterator[livelog.Session]:  # fmt: skip
     """A session over the program and its facts, with progress on the terminal while it is built.
 
-    `fed` says that more facts may come later: a relation without any is then nothing to talk about.
+    `fed` says that more facts may come later: a relation without any is then nothing to talk about. `clock` is where a
+    new session begins.
     """
     check_runtime(args)
     check_store(args)
@@ -334,7 +336,7 @@ def open_session(
             session = livelog.open(
                 program, facts=facts, partitions=args.partitions, strategy=args.strategy, ship=args.ship,
                 limit=args.limit, memory=memory, timeout=args.time_limit, longest=args.longest, runtime=runtime,
-                script=script, store=args.store, sync=args.sync or SYNCS[0], migrate=args.migrate,
+                script=script, store=args.store, sync=args.sync or SYNCS[0], migrate=args.migrate, clock=clock,
             )  # fmt: skip
         with session:
             yield session

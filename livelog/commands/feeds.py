@@ -8,19 +8,23 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from datalog.errors import FactProblem
-from livelog.commands.common import UsageError
-from livelog.io.feeds import Cadence, Rejected, parse_cadence, timed
+from livelog.commands.common import UsageError, seconds
+from livelog.io.feeds import Arrivals, Cadence, Rejected, parse_cadence, timed
 from livelog.io.problems import say
-from livelog.io.updates import ScriptTransaction, read_script
+from livelog.io.updates import Reject, ScriptTransaction, read_script
 from livelog.progress import bar
+from livelog.realtime import TICK, milliseconds
 from livelog.render import plural
 
-__all__ = ["add_feed", "check_feed", "left", "rejections", "script"]
+__all__ = ["RealFeed", "add_feed", "check_feed", "left", "rejections", "script"]
+
+CLOCKS = ("lines", "wall")
 
 
 def add_feed(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +41,16 @@ def add_feed(parser: argparse.ArgumentParser) -> None:
         "--rejected", metavar="FILE", type=Path,
         help="of --on-error skip: the file for such lines (default: that of the updates, with .rejected added)",
     )  # fmt: skip
+    group.add_argument(
+        "--clock", choices=CLOCKS, default=CLOCKS[0],
+        help="what moves the clock: the lines, with @ (the default), or real time, in seconds since 1970 (wall): lines "
+        "have the time at which they come, and the clock goes on where none comes. Facts are loaded at the time it is",
+    )  # fmt: skip
+    group.add_argument(
+        "--tick", metavar="SECONDS", type=seconds,
+        help=f"of --clock wall: how often the clock goes on, and what has come is committed (default: {TICK:g}; "
+        "--commit-every sets the second apart)",
+    )  # fmt: skip
 
 
 def cadence(text: str) -> Cadence:
@@ -52,6 +66,10 @@ def check_feed(args: argparse.Namespace) -> None:
         raise UsageError(f"--{'on-error skip' if args.commit_every is None else 'commit-every'} is for --updates")
     if args.rejected is not None and args.on_error != "skip":
         raise UsageError("--rejected is for --on-error skip")
+    if args.clock == "wall" and args.updates is None:
+        raise UsageError("--clock wall is for --updates")
+    if args.tick is not None and args.clock != "wall":
+        raise UsageError("--tick is for --clock wall")
 
 
 @contextmanager
@@ -70,9 +88,22 @@ def rejections(args: argparse.Namespace) -> Iterator[Rejected | None]:
             say(f"{plural(rejected.count, 'line')} of the updates rejected: see {rejected.path}")
 
 
+@dataclass
+class RealFeed:
+    """That a feed is in real time: the clock goes on every `tick` seconds. `begin` is where it stands before."""
+
+    tick: float
+    begin: float = 0.0
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> RealFeed | None:
+        """As the command line says; None if the lines have the times."""
+        return cls(TICK if args.tick is None else args.tick, milliseconds()) if args.clock == "wall" else None
+
+
 @contextmanager
 def script(
-    name: str | None, when: Cadence | None = None, rejected: Rejected | None = None
+    name: str | None, when: Cadence | None = None, rejected: Rejected | None = None, real: RealFeed | None = None
 ) -> Iterator[Iterator[ScriptTransaction]]:
     """The transactions of a script file or of standard input; with a progress bar where nothing else is printed."""
     when = when or Cadence()
@@ -84,7 +115,8 @@ def script(
             return
         if name == "-":
             shown = "<stdin>"
-            lines = _raw_lines(sys.stdin.fileno(), shown) if when.seconds else _lines(_text(sys.stdin.buffer), shown)
+            raw = when.seconds or real
+            lines = _raw_lines(sys.stdin.fileno(), shown) if raw else _lines(_text(sys.stdin.buffer), shown)
         else:
             shown = name
             try:
@@ -92,13 +124,24 @@ def script(
             except OSError as error:
                 raise UsageError(f"cannot read the updates {name!r}: {error.strerror}") from None
             text = stack.enter_context(io.TextIOWrapper(file, encoding="utf-8-sig"))
-            plain = sys.stdout.isatty() or when.seconds or not os.path.isfile(name)  # a pipe has no size
+            plain = sys.stdout.isatty() or when.seconds or real or not os.path.isfile(name)  # a pipe has no size
             lines = _lines(text, name) if plain else _watched(file, text, name)
+        if real is not None:
+            yield _in_real_time(lines, shown, when, reject, real)
+            return
         if when.seconds is not None:
             yield read_script(timed(lines, when.seconds), shown, when.most, reject)
             return
         # Closed here and now, the bar is gone before an error is shown.
         yield read_script(stack.enter_context(closing(lines)), shown, when.most, reject)
+
+
+def _in_real_time(
+    lines: Iterator[str], name: str, when: Cadence, reject: Reject | None, real: RealFeed
+) -> Iterator[ScriptTransaction]:
+    arrivals = Arrivals(lines, real.tick, when.seconds)
+    arrivals.time = real.begin
+    yield from read_script(arrivals, name, when.most, reject, lambda: arrivals.time)
 
 
 def left(transactions: Iterator[ScriptTransaction], name: str, applied: int) -> Iterator[ScriptTransaction]:

@@ -14,7 +14,7 @@ from typing import Any
 import datalog
 import livelog
 from datalog.errors import LivelogError, Note, UsageProblem
-from livelog.commands.changelog import LOGS
+from livelog.commands.changelog import ChangeWriter
 from livelog.commands.common import (
     UsageError,
     add_confine,
@@ -169,7 +169,7 @@ def _go_on(
     again = session.rerun
     if again is not None:  # whoever began it was killed before it could tell
         number, changes = again
-        LOGS[args.format](sys.stdout, number or 0, "resumed", session.clock, changes, session.plan.outputs)
+        ChangeWriter(session, args.format).tell(sys.stdout, number or 0, "resumed", changes)
         sys.stdout.flush()
     start = 0 if source is None else session.position(source)
     if args.store is not None:

@@ -13,8 +13,7 @@ from typing import Any
 
 from datalog.errors import LivelogError, Note, RuntimeProblem, UsageProblem
 from livelog import Session
-from livelog.changes import Changes
-from livelog.commands.changelog import LOGS
+from livelog.commands.changelog import ChangeWriter
 from livelog.commands.common import (
     UNREAD,
     UsageError,
@@ -29,7 +28,7 @@ from livelog.commands.common import (
     target,
     tell_standing,
 )
-from livelog.commands.feeds import add_feed, check_feed, left, rejections, script
+from livelog.commands.feeds import RealFeed, add_feed, check_feed, left, rejections, script
 from livelog.io.confine import check_outputs
 from livelog.io.feeds import Rejected
 from livelog.io.forms import CSV, PARQUET
@@ -48,6 +47,8 @@ examples:
   livelog run reach.dl -F data/ --updates changes.txt    print what every transaction changes
   tail -f changes.txt | livelog run reach.dl --updates - --format json
   nc feed 7000 | livelog run reach.dl --updates - --commit-every 0.5s --on-error skip
+  sensors | livelog run rooms.dl --updates - --clock wall --format json | livelog run alarms.dl --updates -
+                                                         in real time; what one program tells, the next one reads
   livelog run reach.dl -F data/ --store state/ --updates changes.txt
                                                          keep the session in a folder; the same again goes on with it
   livelog run reach.dl -F data/ --runtime spark --partitions 4
@@ -57,10 +58,15 @@ examples:
 an update script holds one operation per line:
   +link("a", "b", 3)     insert                          // a comment
   -link("b", "c", 1)     delete                          -link("b", _, _) deletes all that match
+  u link("a", "b", 4)    insert, in place of what has the key
   @12.5                  advance the clock
+  @13 +link("c", "d", 1) advance the clock, and then this
   commit                 end the transaction; an empty line does, too
 or the same as JSON lines: {"op": "+", "relation": "link", "row": ["a", "b", 3]}
-(a row may also be an object by the names of the columns)
+(a row may also be an object by the names of the columns; "time": 13 is the same as @13)
+
+programs with streams, windows and reads at points tell changes with their times: @8 -hot("a"), @8 u hot("c", 103),
+@8 +both(1) partial; and as JSON lines, which another livelog run reads with --updates -
 """
 
 
@@ -100,14 +106,19 @@ def run(args: argparse.Namespace) -> int:
     # The log of a session, if it has one, says how far the script was applied: whoever goes on begins there.
     # Where other things than the script end a transaction, its position would not say how far that is.
     # Nor would that of a pipe, which cannot be read again.
-    plain = args.commit_every is None and args.on_error == "stop" and os.path.isfile(args.updates or "")
+    plain = args.commit_every is None and args.on_error == "stop" and args.clock != "wall"
+    plain = plain and os.path.isfile(args.updates or "")
     feed = os.path.abspath(args.updates) if plain and (args.store is not None or args.runtime == "spark") else None
     again = goes_on(args)
     interrupted: KeyboardInterrupt | None = None
     with ExitStack() as stack:
         rejected = stack.enter_context(rejections(args))
-        transactions = stack.enter_context(script(args.updates, args.commit_every, rejected))
-        session = stack.enter_context(open_session(program, args, script=feed, fed=args.updates is not None))
+        real = RealFeed.of(args)
+        transactions = stack.enter_context(script(args.updates, args.commit_every, rejected, real))
+        fed, clock = args.updates is not None, None if real is None else real.begin
+        session = stack.enter_context(open_session(program, args, script=feed, fed=fed, clock=clock))
+        if real is not None:
+            real.begin = session.clock
         start = 0 if feed is None else session.position(feed)
         if again:
             tell_standing(session, args.store, args.format, args.updates, start, UNREAD)
@@ -141,14 +152,12 @@ def follow(
     `source` is what the session's log calls the script; `start` transactions of it were applied before. Transactions
     have their numbers in the log, if the session is kept in a `--store`, and in the script otherwise.
     """
-    log = LOGS[args.format]
+    log = ChangeWriter(session, args.format)
     out = sys.stdout
-    relations = session.plan.outputs
     if args.initial:
-        before = 0 if args.store is None else session.initial.transaction
-        whole = {name: Changes(name, list(session[name]), []) for name in relations} if before else session.initial
-        log(out, before, "the views" if before else "the facts", session.clock, whole, relations)
+        log.initial(out, args.store is not None)
     elif args.format == "text":
+        relations = session.plan.outputs
         count = sum(len(session[relation]) for relation in relations)
         text = f"// start: {plural(count, 'tuple')} in {plural(len(relations), 'view')}"
         out.write(paint_for(out).faint(text) + "\n\n")
@@ -164,18 +173,22 @@ def follow(
                 with busy(f"transaction {applied + 1}"), session.transaction(source, position) as tx:
                     met = current.apply(tx, None if rejected is None else rejected.add)
             except (RuntimeProblem, UsageProblem) as error:
-                if rejected is None:
+                if rejected is None or current.silent:
                     raise
                 current.reject(rejected.add, error.message, rejected.numbers.copy())
                 continue
             finally:
                 if rejected is not None:
                     rejected.numbers.clear()
+            if current.silent and not tx.changes.steps:
+                log.passed(out)
+                current = None
+                continue
             applied += 1
             for text, count in met:
                 (out if args.format == "text" else sys.stderr).write(f"// {text}: {plural(count, 'fact')}\n")
             number = applied if args.store is None else tx.changes.transaction
-            log(out, number, current.where, session.clock, tx.changes, relations)
+            log.tell(out, number, current.where, tx.changes)
             out.flush()
             current = None
     except LivelogError as error:

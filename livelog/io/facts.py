@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from datalog.ast import Directive, Program, Relation
+from datalog.ast import Directive, Program, Relation, replace
 from datalog.errors import FactProblem, UsageProblem
 from livelog.io.confine import check_inside
 from livelog.io.delimited import read_delimited
@@ -91,7 +91,7 @@ def fact_files(
                 if found is not None and confine:
                     check_inside(program, Directive("input", name, {}, program.relations[name].span), folder, found)
                 if found is not None:
-                    files.append(FactFile(program.relations[name], found, CSV if found.suffix == ".csv" else FACTS))
+                    files.append(FactFile(_timeless(program, name), found, CSV if found.suffix == ".csv" else FACTS))
                 elif name not in _filled(program):
                     _say_missing(program, Directive("", name, {}), folder, fed)
     except OSError as error:
@@ -124,7 +124,13 @@ def _named(program: Program, directive: Directive, folder: Path, confine: bool) 
         # Whoever names the delimiter means plain fields, as Souffle reads them, unless rfc4180 is asked for too.
         plain = "delimiter" in directive.parameters
         form = form_of(program, directive, Form(headers="named") if plain else CSV)
-    return FactFile(program.relations[directive.relation], path, form)
+    return FactFile(_timeless(program, directive.relation), path, form)
+
+
+def _timeless(program: Program, name: str) -> Relation:
+    """A relation as files have it: of a stream, without the times at which its tuples arrive."""
+    relation = program.relations[name]
+    return replace(relation, columns=relation.shown) if relation.stream else relation
 
 
 def _found(folder: Path, relation: str) -> Path | None:

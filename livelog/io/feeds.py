@@ -1,19 +1,21 @@
-"""Live feeds: when to commit what comes in line by line, and where the lines go that cannot be applied."""
+"""Live feeds: when what comes in line by line is committed, at what time, and where lines go that cannot be applied."""
 
 from __future__ import annotations
 
 import re
 import threading
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from queue import Empty, Queue
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 from datalog.errors import FactProblem
+from livelog.realtime import milliseconds
 
-__all__ = ["Cadence", "Rejected", "parse_cadence", "timed"]
+__all__ = ["Arrivals", "Cadence", "Rejected", "parse_cadence", "timed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +46,99 @@ def timed(lines: Iterable[str], seconds: float) -> Generator[str | None, None, N
 
     A thread of its own reads them, so that time passes while nothing comes.
     """
-    waiting: Queue[str | BaseException | None] = Queue(maxsize=10_000)
-
-    def read() -> None:
-        try:
-            for line in lines:
-                waiting.put(line)
-            waiting.put(None)
-        except BaseException as error:
-            waiting.put(error)
-
-    threading.Thread(target=read, daemon=True, name="livelog feed").start()
+    take = _reader(lines, lambda line: line)
     due: float | None = None
     while True:
         try:
-            found = waiting.get(timeout=None if due is None else max(0.0, due - time.monotonic()))
+            found = take(None if due is None else max(0.0, due - time.monotonic()))
         except Empty:
             due = None
             yield None
             continue
         if found is None:
             return
-        if isinstance(found, BaseException):
-            raise found
         if due is None:
             due = time.monotonic() + seconds
         yield found
         if due is not None and time.monotonic() >= due:  # lines come faster than the time goes by
             due = None
+            yield None
+
+
+T = TypeVar("T")
+
+
+def _reader(lines: Iterable[str], noted: Callable[[str], T]) -> Callable[[float | None], T | None]:
+    """Reads lines in a thread of its own, and makes a note of each when it comes.
+
+    Returns a function that takes the next note: it waits so many seconds at most, and raises `Empty` then; None is the
+    end.
+    """
+    waiting: Queue[T | BaseException | None] = Queue(maxsize=10_000)
+
+    def read() -> None:
+        try:
+            for line in lines:
+                waiting.put(noted(line))
+            waiting.put(None)
+        except BaseException as error:
+            waiting.put(error)
+
+    def take(seconds: float | None) -> T | None:
+        found = waiting.get(timeout=seconds)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    threading.Thread(target=read, daemon=True, name="livelog feed").start()
+    return take
+
+
+Arrival = tuple[str, float]
+Take = Callable[["float | None"], "Arrival | None"]
+
+
+class Arrivals:
+    """Lines as they come, in real time; and None where the clock is to go on, and what has come is to be committed.
+
+    `time` is when what was given out last came: the time of the machine, in seconds since 1970. It never goes back.
+    None comes `tick` seconds after the last one; where lines have come since, `wait` seconds after the first of them.
+    """
+
+    def __init__(
+        self, lines: Iterable[str], tick: float, wait: float | None = None, now: Callable[[], float] = milliseconds,
+        take: Take | None = None, timer: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """`take` brings the lines in place of a thread that reads them, `timer` tells how much time has passed."""
+        self.time = -inf
+        self._lines = lines
+        self._tick = tick
+        self._wait = tick if wait is None else wait
+        self._now = now
+        self._take = take
+        self._timer = timer
+
+    def __iter__(self) -> Iterator[str | None]:
+        now, timer = self._now, self._timer
+        take: Take = self._take or _reader(self._lines, lambda line: (line, now()))
+        due, idle = timer() + self._tick, True
+        while True:
+            try:
+                found = take(max(0.0, due - timer()))
+            except Empty:
+                found = None
+            else:
+                if found is None:
+                    return
+                line, when = found
+                self.time = max(self.time, when)
+                if idle:
+                    due, idle = timer() + self._wait, False
+                yield line
+                if timer() < due:
+                    continue
+            self.time = max(self.time, now())
+            due, idle = timer() + self._tick, True
             yield None
 
 

@@ -1,6 +1,7 @@
 """How a relation is written in a file: what the parameters of `.input` and `.output` say.
 
-The parameters are Souffle's: `IO`, `filename`, `delimiter`, `headers`, `rfc4180`.
+The parameters are Souffle's: `IO`, `filename`, `delimiter`, `headers`, `rfc4180`; and `form` of an output, which says
+what a live session tells of it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from datalog.ast import Directive, Program
+from datalog.report import listed
+from livelog.complete import FORMS
 from livelog.io.problems import directive_problem
 
 __all__ = ["Form", "form_of"]
@@ -21,7 +24,8 @@ class Form:
     """The shape of a file of tuples.
 
     `headers`: `no`, `yes` (the first row is one), or `named` (the first row is one if it is the column names).
-    `quoted`: fields may stand in double quotes, as RFC 4180 has it. `io` is `file` or `stdout`.
+    `quoted`: fields may stand in double quotes, as RFC 4180 has it. `io` is `file` or `stdout`. `complete`: while
+    updates come, all of the relation is told whenever it changes, in place of what changes.
     """
 
     delimiter: str = "\t"
@@ -29,6 +33,7 @@ class Form:
     quoted: bool = False
     filename: str | None = None
     io: Literal["file", "stdout"] = "file"
+    complete: bool = False
 
     def file_of(self, relation: str) -> str:
         """The name of the file that a relation is written to."""
@@ -47,14 +52,15 @@ def form_of(program: Program, directive: Directive, default: Form = FACTS) -> Fo
 
     >>> from datalog.ast import Directive, Program
     >>> form_of(Program((), {}), Directive("input", "link", {"delimiter": ";", "headers": "true"}))
-    Form(delimiter=';', headers='yes', quoted=False, filename=None, io='file')
+    Form(delimiter=';', headers='yes', quoted=False, filename=None, io='file', complete=False)
     """
     parameters = directive.parameters
+    known = (*KNOWN, "form") if directive.kind == "output" else KNOWN
     for name in parameters:
-        if name not in KNOWN:
+        if name not in known:
             raise directive_problem(
                 f".{directive.kind} {directive.relation}: unknown parameter '{name}'",
-                program, directive, [f"the parameters are {', '.join(KNOWN)}"],
+                program, directive, [f"the parameters are {', '.join(known)}"],
             )  # fmt: skip
 
     def flag(name: str, otherwise: bool) -> bool:
@@ -81,7 +87,20 @@ def form_of(program: Program, directive: Directive, default: Form = FACTS) -> Fo
         raise directive_problem("the name of a file cannot hold the character 0", program, directive)
     if filename is not None and filename.endswith(PARQUET):
         _check_parquet(program, directive)
-    return Form(delimiter, headers, quoted, filename, "stdout" if io == "stdout" else "file")
+    complete = _is_complete(program, directive)
+    return Form(delimiter, headers, quoted, filename, "stdout" if io == "stdout" else "file", complete)
+
+
+def _is_complete(program: Program, directive: Directive) -> bool:
+    """Whether a directive asks for all of a relation, and not for what changes in it."""
+    form = directive.parameters.get("form", FORMS[0])
+    if form not in FORMS:
+        raise directive_problem(f"form is {listed(FORMS, 'or')}, not '{form}'", program, directive)
+    relation = program.relations.get(directive.relation)
+    if form == "complete" and relation is not None and relation.bag:
+        what = "is a stream" if relation.stream else "is a bag, which may have a row more than once"
+        raise directive_problem(f"{directive.relation} {what}: only its changes can be told", program, directive)
+    return bool(form == "complete")
 
 
 def _check_parquet(program: Program, directive: Directive) -> None:
@@ -90,7 +109,7 @@ def _check_parquet(program: Program, directive: Directive) -> None:
         if name in directive.parameters:
             raise directive_problem(f"{name} is for files of text, and this one is Parquet", program, directive)
     relation = program.relations.get(directive.relation)
-    if relation is not None and not relation.arity:
+    if relation is not None and not relation.shown:
         raise directive_problem(
             f"{directive.relation} has no columns, and a file of Parquet has at least one", program, directive
         )

@@ -20,7 +20,7 @@ from livelog.io.values import format_value
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["output_forms", "print_sizes", "print_view", "write_table", "write_view"]
+__all__ = ["complete_views", "output_forms", "print_sizes", "print_view", "write_table", "write_view"]
 
 Row = tuple[Any, ...]
 
@@ -31,6 +31,11 @@ def output_forms(program: Program) -> list[tuple[str, Form]]:
     if directives:
         return [(d.relation, form_of(program, d)) for d in directives]
     return [(relation, FACTS) for relation in program.outputs]
+
+
+def complete_views(program: Program) -> set[str]:
+    """The relations of which all is told while updates come: those that an `.output` with `form=complete` names."""
+    return {relation for relation, form in output_forms(program) if form.complete}
 
 
 def field_text(value: Any) -> str:

@@ -1,0 +1,53 @@
+"""What a person sees of relations: not what stands for others at other times, nor the times of a stream's tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from datalog.ast import Program, Relation
+from livelog.runtime.worker import Sides
+from operators.delta import Delta
+from planner.plan import RelationPlan
+
+__all__ = ["named", "settled", "shown_columns", "timeless"]
+
+Tuple = tuple[Any, ...]
+
+
+def named(program: Program) -> Mapping[str, Relation]:
+    """The relations of a program that it names, and not those that stand for others `at` some points, or for time.
+
+    >>> import datalog
+    >>> sorted(named(datalog.check(datalog.parse("r(x) :- e(x), now(n), x < n."))))
+    ['e', 'r']
+    """
+    hidden = program.reads.keys() | program.clocks.keys()
+    if not hidden:
+        return program.relations
+    return {name: r for name, r in program.relations.items() if name not in hidden}
+
+
+def shown_columns(relation: RelationPlan) -> tuple[str, ...]:
+    """The columns of a relation, and of a stream all but the time."""
+    return relation.columns[:-1] if relation.stream else relation.columns
+
+
+def timeless(rows: Iterable[Tuple]) -> list[Tuple]:
+    """The rows of a stream without their times.
+
+    >>> timeless([("a", 3, 8.0), ("a", 3, 9.0)])
+    [('a', 3), ('a', 3)]
+    """
+    return [t[:-1] for t in rows]
+
+
+def settled(sides: Sides, stream: bool) -> tuple[list[Tuple], list[Tuple]]:
+    """The changes of a base relation as lists; of a stream without times, each as often as it arrived or expired."""
+    inserted, deleted = sides
+    if not stream:
+        return inserted, deleted
+    if isinstance(sides, Delta) and sides.weights is not None:
+        inserted = [t for t, n in sides.weights for _ in range(n)]
+        deleted = [t for t, n in sides.weights for _ in range(-n)]
+    return timeless(inserted), timeless(deleted)
