@@ -31,8 +31,8 @@ from datalog.facts import describe, evaluate_fact, misfit
 from datalog.families import Families, Scope, family_of_type, family_of_value
 from datalog.format import format_expression
 from datalog.functions import Function, in_range
-from datalog.names import atoms
 from datalog.report import Report
+from datalog.walking import atoms
 
 __all__ = ["infer_types"]
 

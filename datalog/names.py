@@ -7,23 +7,20 @@ is looked up: does it exist, and does it take so many arguments?
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from datalog.aggregates import RESERVED, check_aggregate, signature
 from datalog.ast import (
     Aggregate,
-    Atom,
     Call,
     Column,
     Comparison,
     Constant,
     HeadAggregate,
-    Negation,
     Program,
     Relation,
     Rule,
-    Ticks,
     Variable,
     expressions,
     replace,
@@ -36,8 +33,9 @@ from datalog.report import Report, listed, suggestion
 from datalog.souffle import CONDITIONS, SECTION
 from datalog.souffle import FUNCTIONS as SOUFFLE_FUNCTIONS
 from datalog.values import brief, value_of
+from datalog.walking import atoms, rewrite
 
-__all__ = ["FORMS", "TYPES", "atoms", "check_calls", "check_relations", "resolve_constants", "resolve_types", "rewrite"]
+__all__ = ["FORMS", "TYPES", "check_calls", "check_relations", "resolve_constants", "resolve_types"]
 
 TYPES = ("number", "unsigned", "float", "symbol", "list")
 FORMS = ("streamed", "complete")
@@ -46,75 +44,6 @@ _OTHER_NAMES = {
     "bigint": "number", "long": "number", "uint": "unsigned", "double": "float", "real": "float", "tuple": "list",
     "array": "list",
 }
-
-
-# --- walking -------------------------------------------------------------------------------------------------
-
-
-def atoms(rule: Rule) -> list[Atom]:
-    """The atoms of a rule, head first, negated ones and those inside aggregates included.
-
-    >>> from datalog.parser import parse
-    >>> [a.relation for a in atoms(parse("r(n) :- s(n), !t(n), n = count : { u(_) }.").rules[0])]
-    ['r', 's', 't', 'u']
-    """
-    if rule.flat:
-        return [rule.head, *rule.body]  # type: ignore[list-item]
-    found = [rule.head]
-    for outer in rule.body:
-        if not isinstance(outer, Comparison):
-            found.append(outer.atom if isinstance(outer, Negation) else outer)
-        for expression in expressions(outer):
-            if isinstance(expression, Aggregate):
-                for literal in expression.body:
-                    if not isinstance(literal, Comparison):  # `expressions` comes to the aggregates in it by itself
-                        found.append(literal.atom if isinstance(literal, Negation) else literal)
-    return found
-
-
-def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
-    """The node with `change` applied to every expression in it, innermost first; the same object if nothing did."""
-    if isinstance(node, (Variable, Constant)):
-        return change(node)
-    if isinstance(node, (Atom, Call)):
-        arguments = tuple(rewrite(a, change) for a in node.arguments)
-        if any(new is not old for new, old in zip(arguments, node.arguments, strict=True)):
-            node = replace(node, arguments=arguments)
-        if isinstance(node, Call):
-            return change(node)
-        return node if node.time is None and node.sync is None else _rewrite_suffix(node, change)
-    if isinstance(node, Comparison):
-        left, right = rewrite(node.left, change), rewrite(node.right, change)
-        return node if left is node.left and right is node.right else replace(node, left=left, right=right)
-    if isinstance(node, Negation):
-        atom = rewrite(node.atom, change)
-        return node if atom is node.atom else replace(node, atom=atom)
-    if isinstance(node, (Aggregate, HeadAggregate)):
-        target = None if node.target is None else rewrite(node.target, change)
-        parameter = None if node.parameter is None else rewrite(node.parameter, change)
-        if target is not node.target or parameter is not node.parameter:
-            node = replace(node, target=target, parameter=parameter)
-        if isinstance(node, Aggregate):
-            body = tuple(rewrite(literal, change) for literal in node.body)
-            if any(new is not old for new, old in zip(body, node.body, strict=True)):
-                node = replace(node, body=body)
-        return change(node)
-    if isinstance(node, Rule):
-        head = rewrite(node.head, change)
-        body = tuple(rewrite(literal, change) for literal in node.body)
-        if head is node.head and all(new is old for new, old in zip(body, node.body, strict=True)):
-            return node
-        return replace(node, head=head, body=body)
-    raise TypeError(f"not a node of a rule: {node!r}")
-
-
-def _rewrite_suffix(atom: Atom, change: Callable[[Any], Any]) -> Atom:
-    time, sync = atom.time, atom.sync
-    time = None if time is None else rewrite(time, change)
-    if sync is not None and sync.ticks is not None:
-        start = None if sync.ticks.start is None else rewrite(sync.ticks.start, change)
-        sync = replace(sync, ticks=Ticks(rewrite(sync.ticks.period, change), start))
-    return replace(atom, time=time, sync=sync)
 
 
 # --- constants and types -------------------------------------------------------------------------------------

@@ -27,10 +27,10 @@ from datalog.ast import (
 )
 from datalog.errors import Note
 from datalog.format import format_expression
-from datalog.names import atoms
 from datalog.points import CLOCKS, clocks_of, name_of, whole
 from datalog.report import Report, suggestion
-from datalog.written import HIDDEN, change_atoms
+from datalog.walking import atoms, change_atoms
+from datalog.written import HIDDEN
 
 __all__ = ["take_apart"]
 

@@ -22,9 +22,9 @@ from datalog.ast import (
     expressions,
 )
 from datalog.errors import Note
-from datalog.names import atoms
 from datalog.report import Report
 from datalog.scope import aggregates_of, correlated, level_variables, walk_level
+from datalog.walking import atoms
 
 __all__ = ["check_safety"]
 

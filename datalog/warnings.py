@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 from datalog.ast import Program, Rule, Span, Variable, expressions
 from datalog.errors import Note, ProgramWarning
-from datalog.names import atoms
 from datalog.souffle import CONDITIONS, SECTION
+from datalog.walking import atoms
 
 __all__ = ["warnings_of"]
 

@@ -5,66 +5,26 @@ Who checks a program again, or shows it, begins here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from datalog.ast import (
-    Aggregate,
     Atom,
-    Call,
-    Comparison,
     Constant,
-    Negation,
     Program,
     Read,
     Relation,
-    Rule,
     Sync,
     Ticks,
     Variable,
     replace,
 )
+from datalog.walking import change_atoms
 
-__all__ = ["HIDDEN", "as_written", "change_atoms", "written_atom"]
+__all__ = ["HIDDEN", "as_written", "written_atom"]
 
 HIDDEN = "_#@"
 """How the variable begins that the checker puts into an atom of a stream for a time that the program does not name."""
-
-
-def change_atoms(rule: Rule, change: Callable[[Atom], Atom]) -> Rule:
-    """The rule with every atom of its body changed, also negated ones and those in aggregates; itself if none is.
-
-    >>> from datalog.parser import parse
-    >>> from datalog.format import format_rule
-    >>> rule = parse("r(n) :- s(n), !t(n), n = count : { u(_) }.").rules[0]
-    >>> print(format_rule(change_atoms(rule, lambda atom: replace(atom, relation=atom.relation.upper()))))
-    r(n) :- S(n), !T(n), n = count : { U(_) }.
-    """
-    body = tuple([_changed(literal, change) for literal in rule.body])
-    return rule if all(map(_same, body, rule.body)) else replace(rule, body=body)
-
-
-def _same(one: object, other: object) -> bool:
-    return one is other
-
-
-def _changed(node: Any, change: Callable[[Atom], Atom]) -> Any:
-    """A literal, or an expression of one."""
-    if isinstance(node, Atom):
-        return change(node)
-    if isinstance(node, Negation):
-        atom = change(node.atom)
-        return node if atom is node.atom else replace(node, atom=atom)
-    if isinstance(node, Comparison):
-        left, right = _changed(node.left, change), _changed(node.right, change)
-        return node if left is node.left and right is node.right else replace(node, left=left, right=right)
-    if isinstance(node, Call):
-        arguments = tuple([_changed(a, change) for a in node.arguments])
-        return node if all(map(_same, arguments, node.arguments)) else replace(node, arguments=arguments)
-    if isinstance(node, Aggregate):
-        body = tuple([_changed(literal, change) for literal in node.body])
-        return node if all(map(_same, body, node.body)) else replace(node, body=body)
-    return node
 
 
 def as_written(program: Program) -> Program:

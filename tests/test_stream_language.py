@@ -27,9 +27,9 @@ from datalog.ast import (
 )
 from datalog.errors import LivelogError, ProgramErrors, StratificationProblem, UsageProblem
 from datalog.format import format_program, format_rule
-from datalog.names import atoms
 from datalog.points import clocks_of
-from datalog.written import as_written, change_atoms
+from datalog.walking import atoms, change_atoms
+from datalog.written import as_written
 
 X, T = Variable("x"), Variable("t")
 

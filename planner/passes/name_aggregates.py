@@ -20,7 +20,7 @@ from datalog.ast import (
     Rule,
     Variable,
 )
-from datalog.names import rewrite
+from datalog.walking import rewrite
 from operators.monoids import named, parameter_of
 from planner.draft import Clause, Draft
 from planner.rewrite import Fresh, substitute
