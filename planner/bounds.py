@@ -167,9 +167,7 @@ def solved(node: Comparison, places: Mapping[str, int], translator: Translator) 
         if whole_.period is not None:
             last = op in ("<", ">=")  # the multiple at the total, and not the one behind it
         turn = Turn(where, terms, sign * whole_.constant, whole_.period, ends, last)
-        strict = True if ends else False
-        if whole_.period is None:
-            strict = op in ("<", ">")
+        strict = op in ("<", ">") if whole_.period is None else ends
         time: Expr = Const(turn()) if not columns else Apply("time", turn, columns)
         return Bound(time, strict)
 

@@ -238,7 +238,7 @@ def _window(rule: WindowRule, plan: Plan, stratum: Stratum) -> list[str]:
 
 def _clock(rule: ClockRule, plan: Plan, stratum: Stratum) -> list[str]:
     points = schedule_words(rule.ticks)
-    told = {"now": "the clock", "last": f"the last point of {points}", "all": f"the points of {points} that have passed"}
+    told = {"now": "where the clock stands", "last": f"the last point of {points}", "all": f"{points}, as it passes"}
     return [told[rule.what], _ships(rule, plan, stratum)]
 
 

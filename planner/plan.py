@@ -45,7 +45,7 @@ class RelationPlan(msgspec.Struct, frozen=True, gc=False):
     `key` of a view: what tells its tuples apart, as declared or because they are groups; its changes may be updates.
     `stream`: a bag of which the last column is the time of arrival, which operations do not give.
     `stamped`: the kept relation of a base relation that has its tuples with the times of their arrival.
-    `until`: the windows that read the relation, if nothing else does. A tuple that has left all of them may be forgotten.
+    `until`: the windows that read the relation, if nothing else does. A tuple that has left all may be forgotten.
     """
 
     name: str
@@ -70,7 +70,7 @@ class RelationPlan(msgspec.Struct, frozen=True, gc=False):
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """A time, over the columns of a tuple, up to which something holds, or from which on. `strict`: not at it itself."""
+    """A time, over the columns of a tuple, up to which something holds, or from which on; not at it, if `strict`."""
 
     time: Expr
     strict: bool
@@ -345,7 +345,7 @@ class SyncRule(msgspec.Struct, frozen=True):
 
 
 class StampRule(msgspec.Struct, frozen=True):
-    """`head` has the tuples of `input`, each with the time at which it came into it. It is `kept`, where the input is."""
+    """`head` has the tuples of `input`, each with the time at which it came there. It is `kept`, where the input is."""
 
     id: str
     head: str
@@ -380,7 +380,9 @@ class ClockRule(msgspec.Struct, frozen=True):
     text: str
 
 
-PlanRule = MapRule | JoinRule | LookupRule | GroupRule | LineageRule | NestedRule | SyncRule | StampRule | WindowRule | ClockRule
+TimeRule = SyncRule | StampRule | WindowRule | ClockRule
+
+PlanRule = MapRule | JoinRule | LookupRule | GroupRule | LineageRule | NestedRule | TimeRule
 
 
 class Stratum(msgspec.Struct, frozen=True):
@@ -417,8 +419,8 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def timed(self) -> bool:
-        """Whether what is true depends on the clock, beside `ttl`: a transaction that moves it is then several steps."""
-        return any(isinstance(rule, _TIMED) for s in self.strata for rule in s.rules)
+        """Whether what is true depends on the clock, besides `ttl`: moving it makes steps."""
+        return any(isinstance(rule, TimeRule) for s in self.strata for rule in s.rules)
 
     @property
     def published(self) -> tuple[str, ...]:
@@ -433,6 +435,3 @@ class Plan(msgspec.Struct, frozen=True):
     def pruned(self) -> tuple[str, ...]:
         """The relations of which aggregate selection keeps only the best tuples."""
         return tuple(name for name, r in self.relations.items() if r.selection is not None)
-
-
-_TIMED = (SyncRule, StampRule, WindowRule, ClockRule)

@@ -316,14 +316,17 @@ class _Body:
             name = next((n for n in times if n in bound), None)
             ready = name is not None
             if name is None:
-                name = next(n for n in times if any(isinstance(x, Atom) for x in times[n]))
+                name = next((n for n in times if any(isinstance(x, Atom) for x in times[n])), next(iter(times)))
             own = times.pop(name)
             t = Variable(name)
             positive = [x for x in own if isinstance(x, Atom)]
             negated = [x.atom for x in own if isinstance(x, Negation)]
             if not ready:
-                bodies = [self.points(body, t, positive, negated) for body in bodies]
-                bound[name] = True
+                bound[name] = bool(positive)
+                if positive:
+                    bodies = [self.points(body, t, positive, negated) for body in bodies]
+                else:
+                    bodies = [[*body, self.not_yet(body, t, negated)] for body in bodies]
                 bound = self.bound([x for x in bodies[0] if not isinstance(x, Atom)], bound)
             elif positive:
                 schedule = self.meet(positive)
@@ -404,7 +407,8 @@ class _Body:
         node = literal.right
         if node.function == "max":
             head, body = _inlined(node.target, node.body)
-            points = self.work.conjunction(head, body) if isinstance(head, Variable) and head.name not in bound else None
+            outer = isinstance(head, Variable) and head.name in bound
+            points = None if outer else self.work.conjunction(head, body)
             if points is not None:
                 return Atom(self.work.last(points), (literal.left,), literal.span)
         whole, self.whole = self.whole, True
@@ -427,11 +431,23 @@ class _Body:
         self, body: list[Literal], t: Variable, positive: Sequence[Atom], negated: Sequence[Atom]
     ) -> list[Literal]:
         """A body in which the points are what binds a variable: a relation has those that meet its conditions."""
-        conditions = [x for x in body if isinstance(x, Comparison) and variables(x) and over_one(x, t.name)]
+        conditions = self.conditions(body, t)
         schedule = self.work.less(self.meet(positive), negated, conditions, t.name)
         rest = [x for x in body if not any(x is c for c in conditions)]
         wanted = self.work.last if t.anonymous and not self.whole else self.work.passed
         return [Atom(wanted(schedule), (t,), positive[0].span), *rest]
+
+    def not_yet(self, body: list[Literal], t: Variable, negated: Sequence[Atom]) -> Literal:
+        """`!clock(3)`: the one point that is meant, which an equation gives, has not passed."""
+        schedule = EMPTY
+        for atom in negated:
+            schedule |= self.meet([atom])
+        schedule = self.work.less(schedule, (), self.conditions(body, t), t.name)
+        return Negation(Atom(self.work.passed(schedule), (t,)), t.span)
+
+    def conditions(self, body: list[Literal], t: Variable) -> list[Comparison]:
+        """The conditions over a time alone."""
+        return [x for x in body if isinstance(x, Comparison) and variables(x) and over_one(x, t.name)]
 
     def until_now(self, t: Variable) -> list[Literal]:
         """That a time has passed."""
@@ -452,9 +468,7 @@ class _Body:
         work = self.work
         points = EMPTY
         for atom in negated:
-            own = work.schedule(atom.relation)
-            assert own is not None
-            points |= own
+            points |= self.meet([atom])
         if passed:
             return [[*body, work.test(points, t, 0)] for body in bodies]
         if self.whole or inside:

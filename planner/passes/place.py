@@ -78,10 +78,8 @@ class _Placer:
     def __init__(self, draft: Draft) -> None:
         self.relations: dict[str, RelationPlan] = dict(draft.relations)
         self.sizes = draft.sizes
-        fixed = draft.hidden | draft.clocks.keys() | draft.windows.keys()
-        self.open = {
-            name for name, r in draft.relations.items() if r.kind == "auxiliary" and r.layer is None and name not in fixed
-        }
+        made = {name for name, r in draft.relations.items() if r.kind == "auxiliary" and r.layer is None}
+        self.open = made - draft.hidden - draft.clocks.keys() - draft.windows.keys()
         self.lookups = {rule.head: rule for rule in draft.rules if isinstance(rule, (LookupRule, NestedRule))}
         self.groups = {rule.head for rule in draft.rules if isinstance(rule, (GroupRule, LineageRule))}
         self.placed: dict[str, PlanRule] = {}

@@ -32,7 +32,8 @@ def stratify(draft: Draft) -> Draft:
     """Cut the rules into strata: the strongly connected components of who reads whom, bottom up.
 
     A component that reads itself is a fixpoint with absorption provenance; any other is one relation, maintained by
-    counting, or kept from one point to the next. Among components that do not read each other, the one declared first comes first.
+    counting, or kept from one point to the next. Among components that do not read each other, the one declared first
+    comes first.
 
     >>> from planner.show import before_and_after
     >>> before_and_after(stratify, "s(x) :- r(x, x). r(x, y) :- e(x, y). r(x, y) :- e(x, z), r(z, y).")

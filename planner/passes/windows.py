@@ -158,11 +158,12 @@ class _Windows:
         t = rule.head.arguments[0]
         added: list[Literal] = []
         for atom in rule.body:
-            if isinstance(t, Variable) and isinstance(atom, Atom) and self.is_stream(atom.relation):
-                if any(a == t and self.is_number(atom, i) for i, a in enumerate(atom.arguments)):
-                    n = Variable(fresh(NOW))
-                    added += [Atom(NOW, (n,)), Comparison("<=", n, t)]
-                    break
+            if not isinstance(atom, Atom) or not isinstance(t, Variable) or not self.is_stream(atom.relation):
+                continue
+            if any(a == t and self.is_number(atom, i) for i, a in enumerate(atom.arguments)):
+                n = Variable(fresh(NOW))
+                added += [Atom(NOW, (n,)), Comparison("<=", n, t)]
+                break
         return replace(rule, body=(*rule.body, *added)) if added else rule
 
     def is_stream(self, name: str) -> bool:
@@ -306,10 +307,10 @@ def _definitions(literals: Sequence[Literal], given: Iterable[str]) -> dict[str,
     for i, x in enumerate(literals):
         if isinstance(x, Comparison) and x.op == "=" and not isinstance(x.right, Aggregate):
             for one, other in ((x.left, x.right), (x.right, x.left)):
-                if isinstance(one, Variable) and one.name not in bound and one.name not in found:
-                    if not _reaches(other, one.name, found):
-                        found[one.name] = (i, other)
-                        break
+                new = isinstance(one, Variable) and one.name not in bound and one.name not in found
+                if new and not _reaches(other, one.name, found):
+                    found[one.name] = (i, other)
+                    break
     return found
 
 
