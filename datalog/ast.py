@@ -34,12 +34,27 @@ ARRIVAL = "@"
 class Source(msgspec.Struct, frozen=True, gc=False):
     """The text a program was read from; `name` is what error messages call it.
 
-    `first_line` is the number of the first line of `text`: an excerpt of a long file starts further down.
+    `first_line` is the number of the first line of `text`: an excerpt of a long file starts further down. `parts` are
+    texts of their own that stand in it, in order: what is written in one of them, messages show in that.
     """
 
     text: str
     name: str = "<program>"
     first_line: int = 1
+    parts: tuple[Source, ...] = ()
+
+    def own(self, span: Span) -> tuple[Source, Span]:
+        """The text that a place is in, and the place by the lines of that.
+
+        >>> whole = Source("a.\\nb.", "x", parts=(Source("b.", "y", 2),))
+        >>> [(source.name, place.line) for source, place in map(whole.own, (Span(1, 1, 1, 3), Span(2, 1, 2, 3)))]
+        [('x', 1), ('y', 1)]
+        """
+        part = next((p for p in reversed(self.parts) if p.first_line <= span.line), None)
+        if part is None:
+            return self, span
+        above = part.first_line - 1
+        return Source(part.text, part.name), Span(span.line - above, span.column, span.end_line - above, span.end_column)
 
 
 class Span(msgspec.Struct, frozen=True, gc=False):
@@ -308,10 +323,13 @@ class Program(Node, frozen=True, eq=False, gc=True):
 
     After `check`, `reads` are the relations that stand for another one with its times, or as of the last point of a
     view, each after what it reads; `clocks` are those of time: `now` (None), `clock`, and each `every(...)`.
+
+    `shown` are relations that are outputs beside those of `.output`; None: all views, if there is no `.output`.
     """
 
     compared = attrgetter(
-        "rules", "relations", "directives", "constants", "source", "checked", "aliases", "longest", "reads", "clocks"
+        "rules", "relations", "directives", "constants", "source", "checked", "aliases", "longest", "reads", "clocks",
+        "shown",
     )
     rules: tuple[Rule, ...]
     relations: Mapping[str, Relation]
@@ -329,6 +347,7 @@ class Program(Node, frozen=True, eq=False, gc=True):
     longest: int | None = None
     reads: Mapping[str, Read] = {}
     clocks: Mapping[str, Ticks | None] = {}
+    shown: tuple[str, ...] | None = None
 
     @property
     def facts(self) -> tuple[Rule, ...]:
@@ -351,6 +370,8 @@ class Program(Node, frozen=True, eq=False, gc=True):
     def outputs(self) -> tuple[str, ...]:
         """The relations of `.output`, or every view when the program names none, in order of first rule."""
         named = tuple(dict.fromkeys(d.relation for d in self.directives_of("output")))
+        if self.shown is not None:
+            return tuple(dict.fromkeys((*named, *self.shown)))
         if named or self.directives_of("printsize"):
             return named
         derived = self.derived

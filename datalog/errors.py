@@ -71,7 +71,7 @@ class LivelogError(Exception):
         """
         if self.span is None:
             return self.source.name if self.source else ""
-        return f"{self.source.name if self.source else '<program>'}:{self.span.line}:{self.span.column}"
+        return _place(self.source, self.span)
 
     def render(self) -> str:
         """The error as a terminal shows it, without a final newline."""
@@ -82,8 +82,7 @@ class LivelogError(Exception):
             if note.span is None or note.span == NOWHERE:
                 parts.append(f"note: {brief(note.message)}")
             else:
-                name = shown(self.source.name) if self.source else "<program>"
-                parts.append(f"{name}:{note.span.line}:{note.span.column}: note: {brief(note.message)}")
+                parts.append(f"{shown(_place(self.source, note.span))}: note: {brief(note.message)}")
                 parts += excerpt(self.source, note.span)
         return "\n".join(parts)
 
@@ -209,6 +208,13 @@ def _position(problem: LivelogError) -> tuple[int, int]:
 # --- source lines and carets ---------------------------------------------------------------------------------
 
 
+def _place(source: Source | None, span: Span) -> str:
+    if source is None:
+        return f"<program>:{span.line}:{span.column}"
+    source, span = source.own(span)
+    return f"{source.name}:{span.line}:{span.column}"
+
+
 def excerpt(source: Source | None, span: Span | None) -> list[str]:
     """The source line of a span and a line of carets under it; nothing if either is unknown.
 
@@ -220,6 +226,7 @@ def excerpt(source: Source | None, span: Span | None) -> list[str]:
     """
     if source is None or span is None or span == NOWHERE:
         return []
+    source, span = source.own(span)
     lines = source.text.split("\n")
     index = span.line - source.first_line
     if not 0 <= index < len(lines):
