@@ -18,7 +18,6 @@ from datalog.kinds import (
     NO_ATOMS,
     OPERATORS,
     STRENGTH,
-    SUFFIX,
     VALUE,
 )
 from datalog.pieces import Body, Misread, Raw, as_expression, between, flat_body, placed, settle
@@ -81,10 +80,10 @@ class BodyReader(ExpressionReader):
                 arguments = self.arguments(")")
                 end = tokens[self.at - 1]
                 after = tokens[self.at][0]
-                if after in SUFFIX:
-                    return self.atom(token, arguments)
-                if after not in _GOES_ON:
+                if after in ENDS_LITERAL:
                     return Atom(token[1], arguments, stretch(token, end))
+                if after not in _GOES_ON:
+                    return self.atom(token, arguments)
                 return self.rest(self.power(Call(token[1], arguments, stretch(token, end))))
             return self.rest(self.power(self.primary(LITERAL)))
         if kind == "!" or kind == "!=":
