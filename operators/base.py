@@ -409,16 +409,17 @@ class BaseTable:
 
     def touched(self) -> Iterable[Tuple]:
         """The facts that the transaction may have changed so far, some of them perhaps twice."""
-        if self._founded or self._filled:
+        if self._founded or (self._filled and not self._first):
             return self.rows
         came, went, _ = self._lists
-        return [*came, *went, *self._before, *(self._first or ())]
+        return [*came, *went, *self._before, *(self.rows if self._filled else ()), *(self._first or ())]
 
     def forget(self, facts: Iterable[Tuple]) -> None:
         """Let go of facts that nobody will ask for again, without a change being told; no transaction is open."""
         rows = self.rows
         for t in facts:
-            rows.pop(t, None)
+            if t in rows:
+                del rows[t]
             self._expires.pop(t, None)
 
     def commit(self) -> None:

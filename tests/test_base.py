@@ -51,6 +51,11 @@ class Model:
                 self.remove(t)
 
 
+def difference(now: Model, then: Model) -> dict[Row, int]:
+    """How multiplicities have changed."""
+    return {t: n for t in now.rows.keys() | then.rows if (n := now.rows.get(t, 0) - then.rows.get(t, 0))}
+
+
 KINDS = {
     "set": (0, None, False),
     "key": (1, None, False),
@@ -69,6 +74,7 @@ def test_histories_with_rollbacks(kind: str, seed: int) -> None:
     clock = 0.0
     for _ in range(150):
         before, clock_before = copy.deepcopy(model), clock
+        since = before  # the step
         for _ in range(rng.randint(0, 6)):
             t = (rng.randrange(4), rng.randrange(3))
             action = rng.random()
@@ -83,9 +89,16 @@ def test_histories_with_rollbacks(kind: str, seed: int) -> None:
                 table.expire(clock)
                 model.expire(clock)
             assert table.rows == model.rows
-        changed = {t: n for t in model.rows.keys() | before.rows if (n := model.rows.get(t, 0) - before.rows.get(t, 0))}
+            if rng.random() < 0.15:
+                assert dict(table.net()) == difference(model, since)
+                assert model.rows.keys() ^ before.rows.keys() <= set(table.touched())
+                table.step_over()
+                since = copy.deepcopy(model)
         net = table.net()
-        assert dict(net) == changed and len(net) == len(changed)
+        assert dict(net) == difference(model, since) and len(net) == len(dict(net))
+        delta = table.delta()
+        assert set(delta.gained) == {t for t, n in net if n > 0} and set(delta.lost) == {t for t, n in net if n < 0}
+        assert table.due() == min(model.expiry.values(), default=float("inf"))
         if rng.random() < 0.4:
             table.rollback()
             model, clock = before, clock_before
@@ -98,6 +111,44 @@ def test_histories_with_rollbacks(kind: str, seed: int) -> None:
         assert table.net() == []
         if ttl is not None:
             assert {(w, t) for w, _, t in table._heap} >= {(w, t) for t, w in model.expiry.items()}
+            assert table.due() == min(model.expiry.values(), default=float("inf"))
+
+
+@pytest.mark.parametrize("bag", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_batches_in_several_steps(bag: bool, seed: int) -> None:
+    """Batches that fill the table, that come or that go are noted in ways of their own: all of them lead back."""
+    rng = random.Random(seed)
+    table, model = BaseTable(bag=bag), Model(0, None, bag)
+    for _ in range(150):
+        before = since = copy.deepcopy(model)
+        for _ in range(rng.randint(1, 5)):
+            rows = [(rng.randrange(5),) for _ in range(rng.randint(0, 6))]
+            inserts, alone = rng.random() < 0.5, rng.random() < 0.3
+            for t in rows:
+                (model.insert(t, 0.0) if inserts else model.delete(t))
+                if alone:
+                    (table.insert(t, 0.0) if inserts else table.delete(t))
+            if not alone:
+                (table.insert_all(rows, 0.0) if inserts else table.delete_all(rows))
+            if rng.random() < 0.3:  # all of it goes
+                gone = [t for t, n in model.rows.items() for _ in range(n)]
+                table.delete_all(gone)
+                for t in gone:
+                    model.delete(t)
+            if rng.random() < 0.5:
+                assert dict(table.delta().items()) == difference(model, since)
+                assert model.rows.keys() ^ before.rows.keys() <= set(table.touched())
+                table.step_over()
+                since = copy.deepcopy(model)
+        assert dict(table.delta().items()) == difference(model, since)
+        if rng.random() < 0.5:
+            table.rollback()
+            model = before
+        else:
+            table.commit()
+        table.check()
+        assert table.rows == model.rows and table.net() == []
 
 
 def test_refreshing_does_not_pile_up() -> None:

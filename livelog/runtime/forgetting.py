@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from heapq import heappop, heappush
 from math import inf
 from typing import Any
@@ -19,6 +20,8 @@ When = tuple[Any, bool]
 
 class Forgetting:
     """When the tuples of a relation with `until` may go: filed when they come, and forgotten by their tables at commit.
+
+    Nothing may fail there. A tuple for which a bound cannot be computed stays: some window will say so when it gets there.
 
     `_rows` has them by the time at which the last of the windows lets go of them, `_times` is a heap of these times. A
     window with ticks stands still between them: then tuples are filed anew for the next one. Filing a tuple twice does
@@ -40,6 +43,14 @@ class Forgetting:
     def file(self, rows: Iterable[Tuple]) -> None:
         """Tuples came. O(1) each, and O(log n) for each new time."""
         batch = [(t, 1) for t in rows]
+        try:
+            self._file(batch)
+        except Exception:
+            for entry in batch:
+                with suppress(Exception):
+                    self._file([entry])
+
+    def _file(self, batch: list[tuple[Tuple, int]]) -> None:
         last: list[When] = []
         for leave in self._leave:
             found: list[Any] = []
