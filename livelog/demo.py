@@ -65,7 +65,7 @@ class Demo:
         self.say("That is all. Try it yourself:", style="bold")
         self.say("  livelog repl PROGRAM.dl        type in facts, ask the views")
         self.say("  livelog run PROGRAM.dl -F DIR  evaluate a program over files of facts")
-        self.say("  docs/tutorial.md               fifteen programs, from a single rule to an order book")
+        self.say("  docs/tutorial.md               seventeen programs, from a single rule to a parking lot")
 
     # --- the steps -------------------------------------------------------------------------------------------
 

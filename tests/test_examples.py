@@ -6,7 +6,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from livelog.cli import main
 from livelog.io.facts import load_facts
 from livelog.io.updates import read_script
 from tests.oracle import Base, evaluate
+from tests.oracle_streams import Timeline
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.dl"))
@@ -129,20 +130,32 @@ def test_every_way_to_evaluate_agrees(name: str, how: dict[str, Any]) -> None:
 def test_the_oracle_agrees(name: str) -> None:
     for step, session in enumerate(states(name)):
         if step == 0:
-            base = Base(session.program)
-            base.load(dict(load_facts(session.program, EXAMPLES / name)))
-            lines = (EXAMPLES / name / "updates.txt").read_text().splitlines()
-            script = list(read_script(lines))
-        else:
-            for operation in script[step - 1].operations:
-                if operation.op == "@":
-                    base.apply([("advance", operation.time)])
-                else:
-                    kind = "insert" if operation.op == "+" else "delete"
-                    base.apply([(kind, operation.relation, operation.row)])
-        expected = evaluate(session.program, base.facts())
+            script = list(read_script((EXAMPLES / name / "updates.txt").read_text().splitlines()))
+            oracle = after_each(session.program, dict(load_facts(session.program, EXAMPLES / name)), script)
+        expected = next(oracle)
         for relation in session.program.outputs:
             assert set(session[relation]) == set(expected[relation]), relation
+
+
+def after_each(program: Any, facts: dict[str, Any], script: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """All relations by the oracle, after the load and after each transaction."""
+    kinds = {"@": "advance", "+": "insert", "-": "delete"}
+    timeline, base = Timeline(program), Base(program)
+    timed = bool(program.reads or program.clocks)
+    if timed:
+        yield timeline.load(facts).relations
+    else:
+        base.load(facts)
+        yield evaluate(program, base.facts())
+    for transaction in script:
+        operations: list[Any] = [
+            (kinds[o.op], o.time) if o.op == "@" else (kinds[o.op], o.relation, o.row) for o in transaction.operations
+        ]
+        if timed:
+            yield timeline.run(operations)[-1].relations
+        else:
+            base.apply(operations)
+            yield evaluate(program, base.facts())
 
 
 def best_paths(graph: nx.DiGraph, weight: str | None) -> dict[tuple[str, str], tuple[int, set[tuple[str, ...]]]]:
