@@ -29,10 +29,13 @@ from datalog.functions import user_functions
 from operators.schedule import Schedule
 from planner.plan import ClockRule, Layer, PlanRule, RelationPlan, Stratum, Tolerance, WindowRule
 
-__all__ = ["Body", "Clause", "Draft", "Lookup", "components", "reads"]
+__all__ = ["SHOWN", "Body", "Clause", "Draft", "Lookup", "clock_of", "components", "reads"]
 
 UNIT = "#unit"
 """A base relation with one tuple without columns: what rules without atoms and lookups without keys start from."""
+
+SHOWN = ("output", "printsize", "limitsize")
+"""The directives that ask for all tuples of a relation."""
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -139,6 +142,11 @@ class Draft(msgspec.Struct, frozen=True):
         functions = {name: function.call for name, function in registered.items()}
         tolerances = {name: Tolerance(a.values, a.threshold) for name, a in approximations(program).items()}
         return cls(program, tuple(clauses), functions=functions, tolerances=tolerances)
+
+
+def clock_of(program: Program) -> str:
+    """The name of the relation that has where the clock stands: `now`, if that is no relation of the program's own."""
+    return "now" if "now" in program.clocks or "now" not in program.relations else "the clock"
 
 
 def reads(rule: Rule) -> list[str]:

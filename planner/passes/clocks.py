@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from datalog.ast import (
     variables,
 )
 from operators.schedule import EMPTY, Schedule, Test
-from planner.draft import Clause, Draft, components
+from planner.draft import SHOWN, Clause, Draft, clock_of, components
 from planner.past import past_columns
 from planner.plan import ClockRule
 from planner.rewrite import Fresh, fresh_after, substitute
@@ -34,9 +35,6 @@ from planner.ticking import over_one, restricted
 from planner.translate import Translator
 
 __all__ = ["clocks"]
-
-NOW = "now"
-SHOWN = ("output", "printsize", "limitsize")
 
 
 def clocks(draft: Draft) -> Draft:
@@ -79,7 +77,6 @@ class _Clocks:
             self.by_head.setdefault(clause.rule.head.relation, []).append(clause)
         self.translator = Translator(self.program, {}, draft.functions)
         self.recursive = components(self.program)
-        self.past = past_columns(draft)
         facts = {fact.head.relation for fact in self.program.facts}
         self.filled = facts | {d.relation for d in self.program.directives_of("input")}
         self.schedules: dict[str, Schedule | None] = {}
@@ -90,9 +87,14 @@ class _Clocks:
         self.all_of: set[str] = set()
         self.halves: dict[int, Atom] = {}  # by id, which stays theirs: atoms that are read for their events alone
         self.made: dict[str, ClockRule] = {}
-        self.latest: dict[str, Schedule | None] = {NOW: None} if NOW in self.program.clocks else {}
+        self.now = clock_of(self.program)
+        self.latest: dict[str, Schedule | None] = {self.now: None} if self.now in self.program.clocks else {}
         self.relations: dict[str, Relation] = dict(self.program.relations)
         self.functions = dict(draft.functions)
+
+    @cached_property
+    def past(self) -> frozenset[tuple[str, int]]:
+        return past_columns(self.source)
 
     def draft(self) -> Draft:
         program = self.program
@@ -115,8 +117,8 @@ class _Clocks:
         clauses = [clause for kept in done.values() for clause in kept]
         clauses.sort(key=lambda clause: order.get(clause.id, len(order)))
         clauses = _numbered(clauses)
-        if NOW in program.clocks:
-            self.made[NOW] = ClockRule(NOW, NOW, "now", EMPTY, "the clock")
+        if self.now in program.clocks:
+            self.need_now()
         return replace(
             self.source,
             program=replace(
@@ -244,9 +246,19 @@ class _Clocks:
         self.latest[name] = schedule
         return name
 
+    def need_now(self) -> str:
+        """The relation of where the clock stands."""
+        name = self.now
+        self.latest[name] = None
+        self.relations.setdefault(name, Relation(name, (Column("n", "any", numeric=True),), declared=False))
+        self.made[name] = ClockRule(name, name, "now", EMPTY, "the clock")
+        return name
+
     def make(self, name: str, what: Any, schedule: Schedule) -> str:
         self.made[name] = ClockRule(name, name, what, schedule, name)
-        self.relations[name] = Relation(name, (Column("t", "any", numeric=True),), declared=False)
+        numbers = all(isinstance(x, int) for part in schedule.parts for x in (part.period, part.start))
+        column = Column("t", "number" if numbers else "any", numeric=True)
+        self.relations[name] = Relation(name, (column,), declared=False)
         return name
 
     def note_latest(self, done: Mapping[str, Sequence[Clause]]) -> None:
@@ -452,14 +464,7 @@ class _Body:
     def until_now(self, t: Variable) -> list[Literal]:
         """That a time has passed."""
         n = Variable(self.fresh("now"))
-        self.need_now()
-        return [Atom(NOW, (n,)), Comparison("<=", t, n)]
-
-    def need_now(self) -> None:
-        work = self.work
-        work.latest.setdefault(NOW, None)
-        work.relations.setdefault(NOW, Relation(NOW, (Column("n", "any", numeric=True),), declared=False))
-        work.made[NOW] = ClockRule(NOW, NOW, "now", EMPTY, "the clock")
+        return [Atom(self.work.need_now(), (n,)), Comparison("<=", t, n)]
 
     def absent(
         self, bodies: list[list[Literal]], t: Variable, negated: Sequence[Atom], passed: bool, inside: bool
@@ -473,9 +478,8 @@ class _Body:
             return [[*body, work.test(points, t, 0)] for body in bodies]
         if self.whole or inside:
             return [[*body, Negation(Atom(work.passed(points), (t,)), t.span)] for body in bodies]
-        self.need_now()
         n = Variable(self.fresh("now"))
-        later: list[Literal] = [work.test(points, t, 1), Atom(NOW, (n,)), Comparison(">", t, n)]
+        later: list[Literal] = [work.test(points, t, 1), Atom(work.need_now(), (n,)), Comparison(">", t, n)]
         return [way for body in bodies for way in ([*body, work.test(points, t, 0)], [*body, *later])]
 
 

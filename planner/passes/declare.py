@@ -38,7 +38,7 @@ def declare(draft: Draft) -> Draft:
     facts: dict[str, list[tuple[Any, ...]]] = {}
     rules: list[PlanRule] = []
     mixed = {f.head.relation for f in program.facts} | {d.relation for d in program.directives_of("input")}
-    derived = program.derived
+    derived = program.derived | draft.mixed
     grouped = {rule.head.relation: rule for rule in reversed(program.rules) if rule.aggregates}
     count = Counter(rule.head.relation for rule in program.rules)
     made = {*program.reads, *draft.clocks, *draft.windows}

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from planner.draft import Draft
+from planner.draft import SHOWN, Draft
 from planner.passes.stratify import inputs_of
 from planner.plan import Leaving, PlanRule, SyncRule, WindowRule
 
 __all__ = ["forget"]
-
-SHOWN = ("output", "printsize", "limitsize")
 
 
 def forget(draft: Draft) -> Draft:

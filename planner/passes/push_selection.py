@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from datalog.ast import Atom, Call, Expression, HeadAggregate, Variable, variables
-from planner.draft import Clause, Draft, Lookup, components
+from planner.draft import SHOWN, Clause, Draft, Lookup, components
 from planner.monotone import growth
 from planner.plan import Selection
 
@@ -28,7 +28,7 @@ def push_selection(draft: Draft) -> Draft:
     path of a cheapest path). All of this must hold:
 
     1. R is recursive through itself alone, and no `.output`, `.printsize` or `.limitsize` names it: nobody looks
-       at the tuples that would be missing.
+       at the tuples that would be missing. Nor is it read with times, at points or in a window.
     2. Every rule outside the recursion that reads R either takes min or max of columns of R, `m(g, min<c>) :-
        R(g, c, w).`, with nothing else in its body but conditions on g (they keep or drop a group as a whole), and
        with the same group columns as the others; or joins R with such an
@@ -101,8 +101,12 @@ def _prove(draft: Draft, name: str, component: frozenset[str]) -> Selection:
     if len(component) > 1:
         raise Refusal(f"it is recursive through {', '.join(sorted(component - {name}))} as well")
     for directive in draft.program.directives:
-        if directive.relation == name and directive.kind in ("output", "printsize", "limitsize"):
+        if directive.relation == name and directive.kind in SHOWN:
             raise Refusal(f".{directive.kind} {name} asks for all of its tuples")
+    if any(read.relation == name for read in draft.program.reads.values()):
+        raise Refusal("it is read with times or at points")
+    if any(window.input.relation == name for window in draft.windows.values()):
+        raise Refusal("a window shows its tuples")
     outside = [c for c in draft.clauses if c.rule.head.relation != name and name in _read(c)]
     bests: dict[str, _Best] = {}
     for clause in outside:

@@ -25,7 +25,7 @@ from datalog.ast import (
 from datalog.format import format_literal
 from operators.schedule import EMPTY, Schedule
 from planner.bounds import CLOCK, Solution, solved
-from planner.draft import Clause, Draft, components
+from planner.draft import SHOWN, Clause, Draft, clock_of, components
 from planner.plan import ClockRule, Input, WindowRule
 from planner.rewrite import Fresh, fresh_after, substitute
 from planner.spelling import schedule_words
@@ -33,8 +33,6 @@ from planner.translate import Translator
 
 __all__ = ["windows"]
 
-NOW = "now"
-SHOWN = ("output", "printsize", "limitsize")
 FLIPPED = {">": "<", ">=": "<="}
 NUMBERS = ("number", "unsigned", "float")
 
@@ -112,7 +110,8 @@ class _Windows:
         self.source = source
         self.recent = recent
         self.relations: dict[str, Relation] = dict(source.program.relations)
-        self.latest = {**source.latest, NOW: None} if recent else dict(source.latest)
+        self.now = clock_of(source.program)
+        self.latest = {**source.latest, self.now: None} if recent else dict(source.latest)
         self.recursive = components(source.program)
         self.translator = Translator(source.program, {}, source.functions)
         self.made: dict[str, WindowRule] = {}
@@ -120,18 +119,18 @@ class _Windows:
     def draft(self) -> Draft:
         source = self.source
         if self.recent:
-            self.relations.setdefault(NOW, Relation(NOW, (Column("n", "any", numeric=True),), declared=False))
+            column = Column("n", "any", numeric=True)
+            self.relations.setdefault(self.now, Relation(self.now, (column,), declared=False))
         clauses = tuple([self.clause(clause) for clause in source.clauses])
         used = {r.relation for r in source.program.reads.values()} | {r.sync for r in source.program.reads.values()}
         for clause in clauses:
             used |= {(x.atom if isinstance(x, Negation) else x).relation for x, _ in _atoms(clause.rule.body)}
         clocks = dict(source.clocks)
-        if NOW in self.latest and NOW not in clocks:
-            clocks[NOW] = ClockRule(NOW, NOW, "now", EMPTY, "the clock")
+        if self.now in self.latest:
+            clocks[self.now] = ClockRule(self.now, self.now, "now", EMPTY, "the clock")
         clocks = {name: rule for name, rule in clocks.items() if name in used}
-        for name in [n for n in self.relations if n in source.clocks or n == NOW]:
-            if name in self.latest and name not in used and name not in source.program.derived:
-                del self.relations[name]
+        for name in (source.clocks.keys() | {self.now}) & self.latest.keys() - used:
+            del self.relations[name]
         program = replace(
             source.program,
             rules=(*source.program.facts, *(clause.rule for clause in clauses)),
@@ -161,8 +160,8 @@ class _Windows:
             if not isinstance(atom, Atom) or not isinstance(t, Variable) or not self.is_stream(atom.relation):
                 continue
             if any(a == t and self.is_number(atom, i) for i, a in enumerate(atom.arguments)):
-                n = Variable(fresh(NOW))
-                added += [Atom(NOW, (n,)), Comparison("<=", n, t)]
+                n = Variable(fresh("now"))
+                added += [Atom(self.now, (n,)), Comparison("<=", n, t)]
                 break
         return replace(rule, body=(*rule.body, *added)) if added else rule
 
@@ -189,7 +188,7 @@ class _Windows:
 
     def text(self, condition: Comparison, atom: Atom, ticks: Schedule | None) -> str:
         columns = self.relations[atom.relation].columns
-        names: dict[str, Expression] = {CLOCK: Variable(NOW if ticks is None else "last")}
+        names: dict[str, Expression] = {CLOCK: Variable("now" if ticks is None else "last")}
         for argument, column in reversed(list(zip(atom.arguments, columns, strict=True))):
             if isinstance(argument, Variable):
                 names[argument.name] = Variable(column.name)
