@@ -34,8 +34,9 @@ from planner.plan import (
 __all__ = ["place"]
 
 
-def place(draft: Draft) -> Draft:
-    """Fill in `Input.at`, the partition columns of auxiliaries and the probed side of joins.
+def place(draft: Draft, below: tuple[Stratum, ...] = ()) -> Draft:
+    """Fill in `Input.at`, the partition columns of auxiliaries and the probed side of joins. `below` are strata that are
+    placed already.
 
     The rule of thumb is to ship nothing that is already at home. Both sides of a join must be hashed on
     corresponding key columns. Preferred are columns on which both sides are at home, then the side that is in the
@@ -53,7 +54,7 @@ def place(draft: Draft) -> Draft:
     r :- e[home]
     r :- e[by y], r[home], probe e
     """
-    work = _Placer(draft)
+    work = _Placer(draft, below)
     for rule in reversed(draft.rules):
         work.place(rule)
     placed = {rule.id: work.at_home(rule) for rule in work.placed.values()}
@@ -75,7 +76,7 @@ class _Placer:
     `small` are the relations of a few tuples at most: totals, and the answers to lookups without a key.
     """
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, below: tuple[Stratum, ...] = ()) -> None:
         self.relations: dict[str, RelationPlan] = dict(draft.relations)
         self.sizes = draft.sizes
         made = {name for name, r in draft.relations.items() if r.kind == "auxiliary" and r.layer is None}
@@ -85,7 +86,7 @@ class _Placer:
         self.placed: dict[str, PlanRule] = {}
         self.component = {name: s.index for s in draft.strata if s.method == "absorption" for name in s.relations}
         self.small = {UNIT}
-        for stratum in draft.strata:
+        for stratum in (*below, *draft.strata):
             if stratum.method == "counting" and all(self._is_small(rule) for rule in stratum.rules):
                 self.small.update(stratum.relations)
 
