@@ -293,9 +293,9 @@ def test_tuples_go_when_the_last_window_lets_go_of_them() -> None:
     passing = forgetting(Leaving((Bound(later, True), Bound(Col(0), True))), Leaving((Bound(Col(1), False),)))
     passing.file([(4, 3), (90, 3), (1, 3)])
     assert list(passing.over(3.0)) == []
-    assert list(passing.over(3.5)) == [[(1, 3)]]
-    assert list(passing.over(7.9)) == [[(4, 3)]]
-    assert list(passing.over(8.0)) == [[(90, 3)]] and not passing._times and not passing._rows
+    assert list(passing.over(3.5)) == [{(1, 3)}]
+    assert list(passing.over(7.9)) == [{(4, 3)}]
+    assert list(passing.over(8.0)) == [{(90, 3)}] and not passing._times and not passing._rows
 
 
 def test_windows_with_ticks_let_go_at_their_points() -> None:
@@ -313,4 +313,4 @@ def test_what_is_filed_twice_goes_once_and_what_cannot_be_computed_stays() -> No
     passing = forgetting(Leaving((Bound(inverse, True),)))
     passing.file([(1, 0), (0, 0)])
     passing.file([(1, 0)])
-    assert [set(rows) for rows in passing.over(5.0)] == [{(1, 0)}]
+    assert list(passing.over(5.0)) == [{(1, 0)}]

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from heapq import heappop, heappush
 from math import inf
+from operator import or_
 from typing import Any
 
 from operators.window import intervals
-from planner.plan import Leaving, RelationPlan
+from planner.plan import RelationPlan
 
 __all__ = ["Forgetting"]
 
@@ -27,17 +28,18 @@ class Forgetting:
     window with ticks stands still between them: then tuples are filed anew for the next one. Filing a tuple twice does
     no harm.
 
-    >>> from operators.expr import Col; from planner.plan import Bound
+    >>> from operators.expr import Col; from planner.plan import Bound, Leaving
     >>> until = (Leaving((Bound(Col(1), False),)),)             # n <= t
     >>> passing = Forgetting(RelationPlan("s", ("x", "t"), ("symbol", "number"), "base", (0,), until=until))
     >>> passing.file([("a", 3), ("b", 5)]); list(passing.over(3.0)), list(passing.over(4.0)), list(passing.over(9.0))
-    ([], [[('a', 3)]], [[('b', 5)]])
+    ([], [{('a', 3)}], [{('b', 5)}])
     """
 
     def __init__(self, relation: RelationPlan) -> None:
         self._until = relation.until
         self._leave = [intervals((), [(b.time, b.strict) for b in u.leaves]) for u in relation.until]
-        self._rows: dict[When, list[Tuple]] = {}
+        self._ticks = [u.ticks for u in relation.until if u.ticks is not None]
+        self._rows: dict[When, set[Tuple]] = {}
         self._times: list[When] = []
 
     def file(self, rows: Iterable[Tuple]) -> None:
@@ -64,33 +66,37 @@ class Forgetting:
     def _put(self, when: When, t: Tuple) -> None:
         rows = self._rows.get(when)
         if rows is None:
-            self._rows[when] = [t]
+            self._rows[when] = {t}
             heappush(self._times, when)
         else:
-            rows.append(t)
+            rows.add(t)
 
-    def over(self, now: float) -> Iterator[list[Tuple]]:
+    def over(self, now: float) -> Iterator[set[Tuple]]:
         """The tuples that may go now that the clock is there. A batch is let go of when the next one is asked for."""
         times = self._times
         while times and times[0] < (now, True):
             rows = self._rows[times[0]]
-            for until, leave in zip(self._until, self._leave, strict=True):
-                if until.ticks is not None:
-                    rows = self._gone(rows, until, leave, now)
+            if self._ticks:
+                staying = {t for t, _ in self.staying([(t, 1) for t in rows], now)}
+                points = [p for ticks in self._ticks if (p := ticks.next_after(now)) is not None]
+                if staying and points:  # if there are none, they stay for ever
+                    for t in staying:
+                        self._put((min(points), False), t)
+                rows = rows - staying
             yield rows
             del self._rows[times[0]]
             heappop(times)
 
-    def _gone(self, rows: list[Tuple], until: Leaving, leave: Any, now: float) -> list[Tuple]:
-        """Those that a window with ticks has let go of; the others are filed for its next one."""
-        assert until.ticks is not None
-        point = until.ticks.last_at(now)
-        found: list[Any] = []
-        leave([(t, 1) for t in rows], found)
-        gone = []
-        for t, _, _, _, time, late in found:
-            if point is not None and (time, late) < (point, True):
-                gone.append(t)
-            elif (following := until.ticks.next_after(now)) is not None:
-                self._put((following, False), t)
-        return gone
+    def staying(self, batch: list[tuple[Tuple, int]], now: float) -> list[tuple[Tuple, int]]:
+        """Those of some tuples, with weights, that a window may show now or later. O(1) each"""
+        shown: list[bool] = []
+        for until, leave in zip(self._until, self._leave, strict=True):
+            point = now if until.ticks is None else until.ticks.last_at(now)
+            found: list[Any] = []
+            try:
+                leave(batch, found)
+            except Exception:
+                return batch
+            here = [point is None or not (time, late) < (point, True) for _, _, _, _, time, late in found]
+            shown = list(map(or_, shown, here)) if shown else here
+        return [entry for entry, stays in zip(batch, shown, strict=True) if stays]

@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
+from livelog.runtime.forgetting import Forgetting
 from operators.base import BaseTable
 from operators.dated import time_of
 from operators.delta import Delta, Loaded
@@ -32,9 +33,12 @@ class Kept:
     nothing behind. A new stratum takes what is in the table from it, and then hears of the whole input: whatever
     differs has yet to be released. Where it is evaluated for the first time, those who read it hear of all that is in
     the table; later, of what is released.
+
+    `passing` tells which tuples the worker forgets, if it does not forget them in the input as well: then they are taken
+    for tuples that are not there.
     """
 
-    def __init__(self, stratum: Stratum, plan: Plan, table: BaseTable) -> None:
+    def __init__(self, stratum: Stratum, plan: Plan, table: BaseTable, passing: Forgetting | None = None) -> None:
         self.stratum = stratum
         self.limit: int | None = None  # nothing is added here that was not counted below
         (self.name,) = stratum.relations
@@ -43,6 +47,7 @@ class Kept:
         source = plan.relations[rule.input.relation]
         self.source = source.name
         self._weighted = source.bag or source.weighted
+        self._passing = passing if plan.relations[self.name].until != source.until else None
         self.table = table
         self.released = False
         self._now = 0.0
@@ -89,10 +94,14 @@ class Kept:
         delta = deltas.get(self.source)
         if not delta:
             return
-        if not buffer and not self._weighted and not delta.lost:
+        if not buffer and not self._weighted and not delta.lost and self._passing is None:
             buffer.update(dict.fromkeys(delta.gained, 1))
             return
-        for t, w in delta.items():
+        items = delta.items()
+        if self._passing is not None:
+            items = self._passing.staying(items, self._now)
+            self._passing.file(t for t, _ in items)
+        for t, w in items:
             left = buffer.get(t, 0) + w
             if left:
                 buffer[t] = left
@@ -122,7 +131,7 @@ class Kept:
         return {self.name: delta} if delta else {}
 
     def forget(self, rows: Iterable[Tuple]) -> None:
-        """The input has let go of tuples that nobody will ask for again."""
+        """Nobody will ask for these tuples again."""
         for t in rows:
             self._buffer.pop(t, None)
 
@@ -142,6 +151,9 @@ class Kept:
 
     def check(self, source: Mapping[Tuple, int]) -> None:
         """Assert that the table and what waits are the input together."""
+        if self._passing is not None:
+            source = dict(self._passing.staying(list(source.items()), self._now))
+            assert len(self._passing.staying(list(self._buffer.items()), self._now)) == len(self._buffer), "too late"
         known = dict(self._content())
         for t, w in self._buffer.items():
             known[t] = known.get(t, 0) + w
@@ -156,9 +168,10 @@ class Regulated(Kept):
     """
 
     def __init__(
-        self, stratum: Stratum, plan: Plan, table: BaseTable, partition: int, partitions: int, send: Send
-    ) -> None:
-        super().__init__(stratum, plan, table)
+        self, stratum: Stratum, plan: Plan, table: BaseTable, passing: Forgetting | None, partition: int,
+        partitions: int, send: Send,
+    ) -> None:  # fmt: skip
+        super().__init__(stratum, plan, table, passing)
         (rule,) = stratum.rules
         assert isinstance(rule, SyncRule)
         self._ticks: Schedule = rule.ticks
@@ -267,9 +280,10 @@ class Dated(Kept):
 
 
 def kept(
-    stratum: Stratum, plan: Plan, table: BaseTable, partition: int, partitions: int, send: Send
-) -> Kept:
+    stratum: Stratum, plan: Plan, table: BaseTable, passing: Forgetting | None, partition: int, partitions: int,
+    send: Send,
+) -> Kept:  # fmt: skip
     """A kept stratum, by its rule."""
     if isinstance(stratum.rules[0], StampRule):
         return Dated(stratum, plan, table)
-    return Regulated(stratum, plan, table, partition, partitions, send)
+    return Regulated(stratum, plan, table, passing, partition, partitions, send)

@@ -135,8 +135,9 @@ class Worker:
             self._send(destination, i, kind, target, rows)
 
         if stratum.method == "kept":
-            table = self.base[stratum.relations[0]]
-            return kept(stratum, self.plan, table, self.partition, self.partitions, send)
+            (name,) = stratum.relations
+            table, passing = self.base[name], self._passing.get(name)
+            return kept(stratum, self.plan, table, passing, self.partition, self.partitions, send)
         if stratum.method == "counting":
             layers = layers_of(stratum, self.plan)
             if layers:
@@ -315,7 +316,7 @@ class Worker:
             for rows in passing.over(self.clock):
                 self.base[name].forget(rows)
                 for stratum in self.strata:
-                    if isinstance(stratum, Kept) and stratum.source == name:
+                    if isinstance(stratum, Kept) and name in (stratum.source, stratum.name):
                         stratum.forget(rows)
 
     def resumed(self) -> None:
