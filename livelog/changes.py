@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
+from livelog.io.updates import operation_line
 from livelog.io.values import format_row
 from livelog.runtime.steps import PassedStep, time_of
 from livelog.values import sort_key, sort_rows
@@ -245,6 +246,8 @@ class Step(_Synchronised):
     >>> step = Step(("r",), {"r": ([(1,)], [])}, 3, 8.0, NONE, frozenset(), {"r": frozenset({"e at s"})})
     >>> step.time, step.full, step["r"].full, step
     (8, False, False, <Step at 8, partial, r: +1 -0>)
+    >>> print(step)
+    @8 +r(1) partial
     """
 
     __slots__ = ("_points", "_syncs")
@@ -280,6 +283,14 @@ class Step(_Synchronised):
 
     def _is_full(self, relation: str) -> bool:
         return self._syncs.get(relation, frozenset()) <= self._points
+
+    def __str__(self) -> str:
+        """A line for each operation, with its time."""
+        return "\n".join(
+            operation_line(op, format_row(changes.relation, t), self._clock, changes.full)
+            for changes in self.values()
+            for op, t in changes.operations
+        )
 
     def __repr__(self) -> str:
         changed = "".join(f", {c.relation}: +{len(c._inserted)} -{len(c._deleted)}" for c in self.values() if c)

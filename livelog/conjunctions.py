@@ -1,21 +1,23 @@
 """Conjunctive queries over a session, as the `repl` takes them: `?reachable("a", x), x != "b", !link("a", x)`.
 
 A query is the body of a rule. It is evaluated as a program of that one rule, in which every relation of the session
-that it names is a base relation: so it may use all that a body can have, negations and aggregates too.
+that it names is a base relation: so it may use all that a body can have, negations and aggregates too. It may read
+relations with their times, and as of the last point, where a rule of the program does so too: only then they are kept.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import datalog
 import livelog
-from datalog.ast import Aggregate, Atom, Negation, Program, Relation, Rule, Source, Span, Variable, expressions, replace
-from datalog.errors import LivelogError, ProgramErrors, UsageProblem
+from datalog.ast import Atom, Directive, Negation, Program, Relation, Rule, Source, Span, Variable, replace
+from datalog.errors import LivelogError, ProgramErrors
 from datalog.scope import walk_level
+from datalog.walking import change_atoms
+from livelog.reads import QueryRead, read_of
 from livelog.session import Session
 
 __all__ = ["Answers", "answer", "is_conjunction"]
@@ -68,72 +70,46 @@ def answer(session: Session, text: str) -> Answers:
     body = text.strip().rstrip(".")
     indent = len(text) - len(text.lstrip())
     try:
-        rule, program = _program(session, name, f"{prefix}{body}.")
-        facts = {relation: _rows(session, relation) for relation in program.base}
+        rule, program, reads = _program(session, name, f"{prefix}{body}.")
+        facts = {relation: reads[relation].rows(session) for relation in program.base}
         with livelog.open(program, facts=facts) as evaluated:
             return Answers(tuple(e.name for e in rule.head.arguments), list(evaluated[name]))
     except LivelogError as error:
         raise _moved(error, Source(text, "<query>"), indent - len(prefix)) from None
 
 
-def _program(session: Session, name: str, text: str) -> tuple[Rule, Program]:
-    """The rule of a query, and the program to evaluate it with."""
+def _program(session: Session, name: str, text: str) -> tuple[Rule, Program, dict[str, QueryRead]]:
+    """The rule of a query, the program to evaluate it with, and what its base relations are in the session."""
     parsed = datalog.parse(text, "<query>")
     known = session.program
-    bodies = [rule.body for rule in parsed.rules]
+    reads: dict[str, QueryRead] = {}
+
+    def changed(atom: Atom) -> Atom:
+        read, plain = read_of(session, atom)
+        reads[read.name] = read
+        return plain
+
+    bodies = [change_atoms(rule, changed).body for rule in parsed.rules]
     shown = dict.fromkeys(
         e.name for body in bodies for literal in body if not isinstance(literal, Negation)
         for e in walk_level(literal) if isinstance(e, Variable) and not e.name.startswith("_")
     )  # fmt: skip
     rules = tuple(
-        replace(rule, head=replace(rule.head, arguments=tuple(Variable(v) for v in shown))) for rule in parsed.rules
+        replace(rule, head=replace(rule.head, arguments=tuple(Variable(v) for v in shown)), body=body)
+        for rule, body in zip(parsed.rules, bodies, strict=True)
     )
-    used = [_known(session, atom) for atom in _atoms(rules)]
-    # where the session leaves a type open, the facts tell it here as they did there
-    relations = {r.name: _base(r) for r in used if all(column.type != "any" for column in r.columns)}
+    relations = {}
+    given = []
+    for read in reads.values():
+        if all(column.type != "any" for column in read.columns):
+            relations[read.name] = Relation(read.name, read.columns, bag=read.bag)
+        else:  # where the session leaves a type open, the facts tell it here as they did there
+            given.append(Directive("input", read.name, {}))
     program = replace(
         parsed, rules=rules, relations={**parsed.relations, **relations}, functions=known.functions,
-        aggregates=known.aggregates, constants=known.constants,
+        aggregates=known.aggregates, constants=known.constants, directives=tuple(given),
     )  # fmt: skip
-    return rules[0], datalog.check(program)
-
-
-def _atoms(rules: tuple[Rule, ...]) -> list[Atom]:
-    """All atoms of the bodies, those under negations and inside aggregates too."""
-    found: list[Atom] = []
-    stack: list[Any] = [literal for rule in rules for literal in rule.body]
-    while stack:
-        literal = stack.pop()
-        if isinstance(literal, (Atom, Negation)):
-            found.append(literal.atom if isinstance(literal, Negation) else literal)
-        for expression in expressions(literal):
-            if isinstance(expression, Aggregate):
-                stack.extend(expression.body)
-    return found
-
-
-def _known(session: Session, atom: Atom) -> Relation:
-    """The session's relation behind an atom, which must have its number of columns."""
-    relations = session.program.relations
-    if atom.relation not in relations:
-        raise UsageProblem(f"there is no relation {atom.relation}; there are {', '.join(sorted(relations))}")
-    relation = relations[atom.relation]
-    if len(atom.arguments) != relation.arity:
-        columns = f"{relation.arity} column{'' if relation.arity == 1 else 's'}"
-        raise UsageProblem(f"{relation.name} has {columns}, not {len(atom.arguments)}", atom.span)
-    return relation
-
-
-def _base(relation: Relation) -> Relation:
-    """A relation of the session as one that is only read: its rows are what they are."""
-    return replace(relation, key=(), ttl=None, partition=None, declared=True)
-
-
-def _rows(session: Session, relation: str) -> list[tuple[Any, ...]]:
-    if not session.program.relations[relation].bag:
-        return list(session[relation])
-    copies = Counter({t: n for name, t, n in session._runtime.facts() if name == relation})
-    return list(copies.elements())
+    return rules[0], datalog.check(program), reads
 
 
 def _moved(error: LivelogError, source: Source, columns: int) -> LivelogError:

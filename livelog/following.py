@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from datalog.errors import UsageProblem
 from livelog.changes import Changes
 from livelog.runtime.journaled import Journaled
+from livelog.shown import timeless
 from livelog.store.followers import Follower
 
 if TYPE_CHECKING:
@@ -55,8 +56,11 @@ class Following:
             self._follower = self._made()
         if not self._runtime.closed:
             self._runtime.journal.flush()
+        plan = self._runtime.plan.relations[self.relation]
         for number, inserted, deleted in self._follower.changes():
-            yield Changes(self.relation, inserted, deleted, number)
+            if plan.stream:
+                inserted, deleted = timeless(inserted), timeless(deleted)
+            yield Changes(self.relation, inserted, deleted, number, key=plan.key)
 
     def follow(self, timeout: float | None = None) -> Iterator[Changes]:
         """The same, and then those to come, until the session is closed, or nothing came for so many seconds."""

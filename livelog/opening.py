@@ -181,12 +181,22 @@ def with_rules(session: Session, text: str) -> Session:
         what = "in a store" if isinstance(runtime, LocalRuntime) else "over Spark"
         raise UsageProblem(f"rules can be added to a session in this process alone, not to one {what}")
     assert isinstance(runtime, LocalRuntime)
-    opened = Session(
+    if any(relation.kind == "kept" for relation in session.plan.relations.values()):
+        raise UsageProblem(
+            "what reads `at` points and times of tuples rest on does not follow from the facts as they are now: rules "
+            "cannot be added to a session that has such"
+        )
+
+    def brought(opened: Session) -> list[Operation]:
+        """The facts that are there, and those that the text adds."""
+        known = {(name, tuple(row)) for name, rows in session.plan.facts.items() for row in rows}
+        stated = [(name, tuple(row)) for name, rows in opened.plan.facts.items() for row in rows]
+        return [
+            *history(opened, dated(runtime.export(), session.plan), runtime.clock),
+            *(("+", name, opened._coercers[name](row)) for name, row in stated if (name, row) not in known),
+        ]
+
+    return Session(
         checked, None, session.partitions, session.strategy, session.ship or None, session._limit, None,
-        session._select, memory=session._watch.memory, timeout=session._watch.timeout,
+        session._select, memory=session._watch.memory, timeout=session._watch.timeout, history=brought,
     )  # fmt: skip
-    stated: list[Operation] = [
-        ("-", name, tuple(row)) for name, rows in opened.plan.facts.items() for row in rows
-    ]
-    opened._commit([*stated, *history(opened, dated(runtime.export(), session.plan), runtime.clock)])
-    return opened

@@ -60,9 +60,13 @@ class RealClock:
         return milliseconds(self._now)
 
     def tick(self) -> bool:
-        """Move the session's clock now, if the machine's went on; whether it did. The thread does this by itself."""
+        """Move the session's clock now, if the machine's went on; whether it did. The thread does this by itself.
+
+        The clock of a session that is kept in a folder is moved when something happens, so that its log does not grow
+        with the time.
+        """
         session = self._session
-        if self.now() <= session.clock:
+        if (now := self.now()) <= session.clock or session._idle(now):
             return False
         session._commit([])  # which begins with the time
         return True

@@ -138,8 +138,12 @@ def _migration(journal: Journal, checked: datalog.Program) -> Callable[[Session]
 
 
 def dated(facts: Iterable[Fact], plan: Plan) -> Iterator[Fact]:
-    """Facts with the times at which they were inserted, where these count, in place of those at which they expire."""
+    """Facts with the times at which they were inserted, where these count, in place of those at which they expire; a
+    stream has them among its columns."""
     for name, t, copies, when in facts:
+        if plan.relations[name].stream:
+            yield name, t[:-1], copies, float(t[-1])
+            continue
         ttl = plan.relations[name].ttl
         yield name, t, copies, None if when is None or ttl is None else when - ttl
 
@@ -152,10 +156,11 @@ def history(session: Session, facts: Iterable[Fact], clock: float) -> list[Opera
     for name, t, copies, when in facts:
         target = _target(session, name)
         row = session._coercers[target](t)
-        if when is None or session.plan.relations[target].ttl is None:
+        relation = session.plan.relations[target]
+        if when is None or (relation.ttl is None and not relation.stream):
             lasting.extend([("+", target, row)] * copies)
         else:
-            mortal.append((when, ("+", target, row)))
+            mortal.extend([(when, ("+", target, row))] * (copies if relation.stream else 1))
     time = 0.0
     for when, operation in sorted(mortal, key=lambda entry: entry[0]):
         if when > time:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,13 +18,16 @@ from datalog.ast import Relation
 from datalog.errors import LivelogError, Note, UsageProblem, underlined
 from datalog.shown import brief
 from livelog import Session, Transaction
+from livelog.changes import ChangeLog
+from livelog.commands.steplog import StepLog, is_stepped
 from livelog.conjunctions import answer, is_conjunction
 from livelog.io.updates import Operation, parse_operation, read_script
 from livelog.io.values import TextProblem, format_row, format_value
 from livelog.opening import with_rules
 from livelog.prompt import Prompt
 from livelog.queries import parse_atom, parse_pattern
-from livelog.render import ChangeSet, Paint, change_lines, paint_error, paint_for, plural
+from livelog.render import Paint, change_lines, paint_error, paint_for, plural
+from livelog.shown import is_kept, named, not_kept
 
 __all__ = ["Repl", "talk"]
 
@@ -36,7 +39,9 @@ HELP = """\
 updates
   +link("a", "b", 3)       insert a tuple; what it changes is printed
   -link("a", "b", 3)       delete it
+  u link("a", "b", 4)      insert it in place of the one with its key
   @12.5                    advance the clock
+  @13 +link("a", "b", 3)   advance the clock, and then insert
   begin                    start a transaction: the updates up to commit are applied as one
   commit, rollback         apply it, or forget it
   load FILE                apply an update script
@@ -45,6 +50,8 @@ queries
   ?reachable               all of a relation
   ?reachable("a", x), !link("a", x), x < "m"
                            all that the body of a rule can say
+  ?reading(x)@t, now(n)    with times, as far as the program has them
+  valid reachable          through when a view stays as it is
   why reachable("a", "c")  facts that a tuple follows from, and what else it rests on
 rules
   near(x) :- link("a", x). one more view; the facts are evaluated anew. A rule ends with a dot, perhaps lines later
@@ -87,13 +94,13 @@ class Repl:
         self.failed = False
         self.commands: dict[str, Callable[[str], None]] = {
             "begin": self.begin, "commit": self.commit, "rollback": self.rollback, "load": self.load, "why": self.why,
-            "views": self.views, "stats": self.stats, "explain": self.explain, "help": self.help,
+            "views": self.views, "valid": self.valid, "stats": self.stats, "explain": self.explain, "help": self.help,
         }  # fmt: skip
 
     @property
     def words(self) -> list[str]:
         """What can be completed: commands and relations."""
-        return sorted([*self.commands, "quit", *self.session.program.relations])
+        return sorted([*self.commands, "quit", *named(self.session.program)])
 
     def say(self, text: str = "") -> None:
         self.out.write(text + "\n")
@@ -129,7 +136,7 @@ class Repl:
                 return True
             if text[0] == "." or is_rule(text):
                 self.rule(text)
-            elif text[0] in "+-@{":
+            elif text[0] in "+-@{" or word == "u":
                 self.update(text)
             elif text[0] == "?":
                 self.query(text)
@@ -165,8 +172,12 @@ class Repl:
         if count is not None:
             self.say(self.paint.faint(f"{plural(count, 'fact')} deleted"))
 
-    def show(self, changes: Mapping[str, ChangeSet]) -> None:
-        lines = list(change_lines(changes, self.session.plan.outputs, self.paint))
+    def show(self, changes: ChangeLog) -> None:
+        if is_stepped(self.session):
+            log = StepLog(self.session)
+            lines = list(log.lines(log.operations(changes), self.paint))
+        else:
+            lines = list(change_lines(changes, self.session.plan.outputs, self.paint))
         self.say("\n".join(lines) if lines else self.paint.faint("no changes"))
 
     def begin(self, rest: str) -> None:
@@ -229,8 +240,8 @@ class Repl:
         pattern = parse_pattern(text, 1)
         relation = self._relation(pattern.relation)
         arguments = pattern.arguments
-        if arguments is not None and len(arguments) != relation.arity:
-            raise UsageProblem(f"{relation.name} has {plural(relation.arity, 'column')}, not {len(arguments)}")
+        if arguments is not None and len(arguments) != len(relation.shown):
+            raise UsageProblem(f"{relation.name} has {plural(len(relation.shown), 'column')}, not {len(arguments)}")
         found = pattern.bindings(self.session[relation.name])
         if arguments is None:
             count = self.list(format_row(relation.name, row) for row in found)
@@ -270,21 +281,34 @@ class Repl:
             self.say("  " + line)
 
     def _relation(self, name: str) -> Relation:
-        relations = self.session.program.relations
+        relations = named(self.session.program)
         if name not in relations:
             known = ", ".join(sorted(relations))
             raise UsageProblem(f"there is no relation {name}; there are {known}")
+        if not is_kept(self.session.plan, name):
+            raise UsageProblem(not_kept(name))
         return relations[name]
 
     def views(self, rest: str) -> None:
-        program = self.session.program
+        program, plan = self.session.program, self.session.plan
         self.dated()
-        for name in sorted(program.relations, key=lambda n: (n in program.derived, n)):
-            columns = ", ".join(f"{c.name}: {c.type}" for c in program.relations[name].columns)
+        for name, relation in sorted(named(program).items(), key=lambda item: (item[0] in program.derived, item[0])):
+            columns = ", ".join(f"{c.name}: {c.type}" for c in relation.shown)
             kind = "view" if name in program.derived else "base"
-            pruned = name in self.session.plan.pruned
-            size = "the best tuples only" if pruned else plural(len(self.session[name]), "tuple")
+            if not is_kept(plan, name):
+                size = "points of the clock"
+            elif name in plan.pruned:
+                size = "the best tuples only"
+            else:
+                size = plural(len(self.session[name]), "tuple")
             self.say(f"{kind}  {self.paint.name(name)}({columns})  {self.paint.faint(size)}")
+
+    def valid(self, rest: str) -> None:
+        if not rest:
+            raise UsageProblem("valid needs the name of a view: valid reachable")
+        validity = self.session[self._relation(rest).name].valid
+        following = "unknown" if validity.next is None else f"at {validity.next}"
+        self.say(f"through {validity.through}, next refresh {following}")
 
     def stats(self, rest: str) -> None:
         self.say(str(self.session.stats()))
@@ -349,7 +373,7 @@ def talk(session: Session, store: Path | None = None) -> int:
         program = session.program
         sizes = plural(len(program.derived), "view")
         kept = "" if store is None else f", kept in {store}"
-        relations = plural(len(program.relations), "relation")
+        relations = plural(len(named(program)), "relation")
         repl.say(f"{program.source.name}: {relations}, {sizes}{kept}. Type help for help.")
     with prompt:
         while True:

@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from math import inf, nextafter
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,7 +33,7 @@ from livelog.runtime.runtime import Runtime
 from livelog.runtime.spark.config import Spark
 from livelog.runtime.stored import Store, StoredRuntime
 from livelog.runtime.worker import Sides
-from livelog.shown import named, settled, shown_columns
+from livelog.shown import is_kept, named, not_kept, settled, shown_columns
 from livelog.stats import PartitionStats, Stats
 from livelog.store.formats import Description
 from livelog.store.journal import Journal
@@ -497,6 +498,15 @@ class Session:
         relations = self.plan.relations
         return {**changes, **{name: settled(changes[name], relations[name].stream) for name in shown}}
 
+    def _idle(self, when: float) -> bool:
+        """Whether the clock need not be moved to a time: nothing happens until then, and where the session is kept in a
+        folder, the log is spared an entry that says so."""
+        with self._lock:
+            self._alive()
+            runtime = self._runtime
+            later = nextafter(when, inf)
+            return isinstance(runtime, StoredRuntime) and self._settled()._first_due(later) >= later
+
     def _count_absent(self, count: int) -> None:
         """So many deletions by key of a transaction that stands met nothing."""
         with self._lock:
@@ -509,8 +519,9 @@ class Session:
 
     def __getitem__(self, relation: str) -> View:
         self._alive()
-        known = self.plan.relations.get(relation) if isinstance(relation, str) else None
-        if known is None or known.kind not in ("base", "view") or "#" in relation:
+        if not isinstance(relation, str) or not is_kept(self.plan, relation):
+            if relation in self:
+                raise KeyError(not_kept(relation))
             names = ", ".join(sorted(named(self.program)))
             raise KeyError(f"the program has no relation {relation!r} (it has {names})")
         return View(self, relation)

@@ -8,9 +8,9 @@ from typing import Any
 from datalog.ast import Program, Relation
 from livelog.runtime.worker import Sides
 from operators.delta import Delta
-from planner.plan import RelationPlan
+from planner.plan import Plan, RelationPlan
 
-__all__ = ["named", "settled", "shown_columns", "timeless"]
+__all__ = ["is_kept", "named", "not_kept", "settled", "shown_columns", "timeless"]
 
 Tuple = tuple[Any, ...]
 
@@ -26,6 +26,17 @@ def named(program: Program) -> Mapping[str, Relation]:
     if not hidden:
         return program.relations
     return {name: r for name, r in program.relations.items() if name not in hidden}
+
+
+def is_kept(plan: Plan, name: str) -> bool:
+    """Whether there is a table of a relation. Of points of the clock that no rule reads as data there is none."""
+    relation = plan.relations.get(name)
+    return relation is not None and relation.kind in ("base", "view") and "#" not in name
+
+
+def not_kept(name: str) -> str:
+    """What is said of a relation of the program that is not kept."""
+    return f"the points of `{name}` follow from the clock and are not kept; `.output {name}` in the program keeps them"
 
 
 def shown_columns(relation: RelationPlan) -> tuple[str, ...]:

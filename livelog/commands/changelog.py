@@ -98,9 +98,9 @@ class ChangeWriter:
         else:
             LOGS[self._format](out, number, where, self._session.clock, log, self._session.plan.outputs)
 
-    def passed(self, out: TextIO) -> None:
+    def passed(self, out: TextIO, when: float) -> None:
         """Time has passed, and that is all. Who reads JSON lines hears of it now and then, for a clock of his own."""
         steps = self._steps
-        if steps is not None and self._format == "json" and self._session.clock - steps.time >= BEAT:
-            steps.tell(out, self._format, 0, None, [])
+        if steps is not None and self._format == "json" and when - steps.time >= BEAT:
+            steps.tell(out, self._format, 0, None, [], when)
             out.flush()

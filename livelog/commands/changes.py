@@ -15,11 +15,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import datalog
 from datalog.errors import Note, UsageProblem
 from livelog.changes import Changes
 from livelog.commands.changelog import LOGS
 from livelog.commands.common import UsageError, folder, session_folder
 from livelog.following import POLL
+from livelog.shown import timeless
 from livelog.store.followers import Follower, followed, forget
 from livelog.store.journal import describe
 from livelog.store.layout import Layout, file_name
@@ -77,16 +79,18 @@ def name(text: str) -> str:
 def run(args: argparse.Namespace) -> int:
     if args.forget is not None and (args.since is not None or args.follow or args.name is not None):
         raise UsageError("--forget stands alone: it reads nothing")
-    describe(session_folder(args.session))  # what is no session, or one of another version, is told here
+    told = describe(session_folder(args.session))  # what is no session, or one of another version, is told here
     layout = Layout(args.session)
     _check_view(layout, args.session, args.view)
     if args.forget is not None:
         if not forget(layout, args.view, args.forget):
             raise UsageProblem(f"nobody of the name {args.forget!r} follows `{args.view}`")
         return 0
+    known = datalog.parse(told.program, told.name).relations.get(args.view)
+    stream = known is not None and known.stream
     with closing(Follower(layout, args.view, args.since, args.name)) as follower:
         while True:
-            _print(follower, args)
+            _print(follower, args, stream)
             if not args.follow:
                 return 0
             _wait()
@@ -101,11 +105,13 @@ def _check_view(layout: Layout, given: Path, view: str) -> None:
         raise problem
 
 
-def _print(follower: Follower, args: argparse.Namespace) -> None:
+def _print(follower: Follower, args: argparse.Namespace, stream: bool) -> None:
     """Print what there is. A transaction is passed when all of it was handed on: who is killed before sees it again."""
     log = LOGS[args.format]
     for transaction, inserted, deleted in follower.changes():
         with _whole():
+            if stream:
+                inserted, deleted = timeless(inserted), timeless(deleted)
             changes = Changes(args.view, inserted, deleted, transaction)
             log(sys.stdout, transaction, None, None, {args.view: changes}, (args.view,))
             sys.stdout.flush()

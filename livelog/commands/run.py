@@ -36,6 +36,7 @@ from livelog.io.outputs import output_forms, print_sizes, print_view, view_lines
 from livelog.io.updates import ScriptTransaction
 from livelog.progress import spinner
 from livelog.render import paint_for, plural
+from livelog.shown import is_kept
 
 __all__ = ["add_parser", "run"]
 
@@ -169,6 +170,9 @@ def follow(
     try:
         for current in transactions:
             position = None if source is None else applied + 1
+            if current.silent and session._idle(current.until):
+                log.passed(out, current.until)
+                continue
             try:
                 with busy(f"transaction {applied + 1}"), session.transaction(source, position) as tx:
                     met = current.apply(tx, None if rejected is None else rejected.add)
@@ -181,7 +185,7 @@ def follow(
                 if rejected is not None:
                     rejected.numbers.clear()
             if current.silent and not tx.changes.steps:
-                log.passed(out)
+                log.passed(out, session.clock)
                 current = None
                 continue
             applied += 1
@@ -213,7 +217,8 @@ def write_outputs(session: Session, forms: list[Any], target: str, format_: str)
     """All views that the program puts out, then the sizes that it prints."""
     out = sys.stdout
     for relation, form in forms:
-        if relation in session.plan.pruned:  # never one that `.output` names
+        # never one that `.output` names
+        if relation in session.plan.pruned or not is_kept(session.plan, relation):
             continue
         view = session[relation]
         if target != "-" and form.io == "file" and form.file_of(relation).endswith(PARQUET):

@@ -24,10 +24,15 @@ __all__ = ["StepLog", "is_stepped"]
 
 
 def is_stepped(session: Session) -> bool:
-    """Whether the changes of a session are told with their times."""
-    plan = session.plan
-    streams = any(r.stream for r in plan.relations.values())
-    return plan.timed or streams or bool(session.program.reads) or bool(complete_views(session.program))
+    """Whether the changes of a session are told with their times, and as updates where a key is known.
+
+    So it is where a program has streams, windows, times of tuples or reads at points, or says the key of a view, or
+    that it is to be told completely.
+    """
+    plan, program = session.plan, session.program
+    if plan.timed or program.reads or complete_views(program):
+        return True
+    return any(r.stream or (r.key and name in program.derived) for name, r in program.relations.items())
 
 
 class StepLog:
@@ -87,10 +92,11 @@ class StepLog:
         return [Operation("-", name, anything, time, full), *rows]
 
     def tell(
-        self, out: TextIO, format_: str, number: int, where: str | None, operations: Sequence[Operation]
-    ) -> None:
-        """Write a transaction: its number, where it came from, and what it changed."""
-        clock = self.session.clock
+        self, out: TextIO, format_: str, number: int, where: str | None, operations: Sequence[Operation],
+        clock: float | None = None,
+    ) -> None:  # fmt: skip
+        """Write a transaction: its number, where it came from, what it changed, and where the clock is after it."""
+        clock = self.session.clock if clock is None else clock
         behind = clock if clock > self.time else None
         self.time = clock
         _FORMATS[format_](self, out, number, where, operations, behind)

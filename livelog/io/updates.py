@@ -129,6 +129,11 @@ class ScriptTransaction:
         return not any(self.texts)
 
     @property
+    def until(self) -> float:
+        """The time at which it ends, if its operations have times."""
+        return self.operations[-1].time or 0.0
+
+    @property
     def where(self) -> str:
         """Where it stands in the script: `updates.txt:3-5`."""
         if self.silent:
