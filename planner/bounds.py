@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from math import inf, nextafter
+from math import inf
 from typing import Any
 
 import msgspec
@@ -28,6 +28,9 @@ CLOCK = "now"
 """What the variable of the clock is called in conditions that are solved."""
 
 TURNED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+LATEST = 2.0**62
+"""No clock gets here."""
+
 HARMLESS = {"+", "-", "*", "neg", "abs", "min", "max"}
 """Functions that have a value for all numbers, if it is in range."""
 
@@ -75,17 +78,25 @@ class Turn(msgspec.Struct, frozen=True):
         return periods * self.period
 
     def settled(self, guess: float, values: tuple[Any, ...]) -> Any:
-        """The time next to a guess at which the condition turns: found by doubling steps, and then halving them."""
-        low, high = (guess, nextafter(guess, inf)) if self.before(guess, values) else (nextafter(guess, -inf), guess)
+        """The time next to a guess at which the condition turns: found by doubling steps, and then halving them.
+
+        The clock is never below 0. What has turned by then has always been so; what has not at `LATEST` never will.
+        """
+        first = self.period is not None or not self.last
+        if not self.before(0.0, values):
+            return 0 if first else -1
+        if self.before(LATEST, values):
+            return inf
+        low = high = max(0.0, min(guess, LATEST))
         step = 1
         while not self.before(low, values):
             low, high, step = _moved(low, -step), low, step * 2
+        step = 1
         while self.before(high, values):
             low, high, step = high, _moved(high, step), step * 2
         while _rank(high) - _rank(low) > 1:
             middle = _moved(low, (_rank(high) - _rank(low)) // 2)
             low, high = (middle, high) if self.before(middle, values) else (low, middle)
-        first = self.period is not None or not self.last
         return whole(high if first else low)
 
     def before(self, time: float, values: tuple[Any, ...]) -> bool:
@@ -94,15 +105,15 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 def _rank(x: float) -> int:
-    """The number of a float in the order of all floats."""
-    bits: int = struct.unpack("<q", struct.pack("<d", x))[0]
-    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
+    """The number of a float in the order of those from 0 on."""
+    rank: int = struct.unpack("<q", struct.pack("<d", x))[0]
+    return rank
 
 
 def _moved(x: float, by: int) -> float:
-    rank = max(-0x7FEFFFFFFFFFFFFF, min(0x7FEFFFFFFFFFFFFF, _rank(x) + by))
-    found: float = struct.unpack("<d", struct.pack("<q", rank if rank >= 0 else -rank | -0x8000000000000000))[0]
-    return found
+    rank = max(0, min(_rank(LATEST), _rank(x) + by))
+    moved: float = struct.unpack("<d", struct.pack("<q", rank))[0]
+    return moved
 
 
 # --- solving -------------------------------------------------------------------------------------------------

@@ -31,8 +31,10 @@ def expression(expr: Expr, row: Sequence[str], inside: bool = False) -> str:
         tried = " and ".join(expression(e, [row[a.index] for a in expr.arguments if isinstance(a, Col)])
                              for e in expr.function.conditions)
         return f"what failed in {tried}" if expr.function.tells else f"({tried} or it fails)"
-    if isinstance(expr.function, Test):
-        return f"{expression(expr.arguments[0], row)} in {schedule_words(expr.function.schedule)}"
+    tested = expr.arguments[0] if expr.arguments else None
+    if expr.name == "==" and isinstance(tested, Apply) and isinstance(tested.function, Test):
+        word = "in" if expr.arguments[1] == Const(1) else "not in"
+        return f"{expression(tested.arguments[0], row)} {word} ({schedule_words(tested.function.schedule)})"
     if expr.inline == "sound":
         return f"no {expression(expr.arguments[0], row)}"
     if expr.name == "list":
