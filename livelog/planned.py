@@ -35,6 +35,11 @@ class Planned:
         """A program that was never edited."""
         return cls(program, planner.plan(program, select=select), select)
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many tuples a relation may have, for those of which the program says so."""
+        return {d.relation: d.parameters["n"] for d in self.program.directives_of("limitsize")}
+
     def define(self, text: str) -> tuple[Edit, Planned]:
         """What a definition leads to, and how it is logged. Raises what is wrong with it."""
         program, names = defined(self.program, text)

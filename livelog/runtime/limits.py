@@ -83,12 +83,12 @@ class Watch:
     error what is to be `told`; and if `Exceeded` comes right then, about that.
     """
 
-    __slots__ = ("__weakref__", "_checked", "_lock", "_plan", "_since", "_why", "firing", "memory", "timeout")
+    __slots__ = ("__weakref__", "_checked", "_lock", "_since", "_why", "firing", "memory", "plan", "timeout")
 
     def __init__(self, plan: Plan, memory: Memory | None = None, timeout: float | None = None) -> None:
         if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < float("inf")):
             raise UsageProblem(f"the timeout must be a positive number of seconds, not {timeout!r}")
-        self._plan = plan
+        self.plan = plan  # of which messages name a rule
         self.memory = memory
         self.timeout = timeout
         self.firing = False
@@ -115,7 +115,7 @@ class Watch:
             self.calm()
         if not isinstance(error, Exceeded) or not fired:  # (it may be that of another session around this one)
             return error
-        rule = rule_at(error.__traceback__, self._plan)
+        rule = rule_at(error.__traceback__, self.plan)
         doing = "" if rule else _doing(error.__traceback__)
         if error.__traceback__ is not None:  # its frames hold what has been made, and there is little room left
             traceback.clear_frames(error.__traceback__)

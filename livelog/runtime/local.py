@@ -12,8 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any
 
+from livelog.edits import Edit
 from livelog.operations import Operation
+from livelog.planned import Planned
 from livelog.runtime.collecting import without_collections
+from livelog.runtime.editing import Adoption
 from livelog.runtime.frames import decode, encode
 from livelog.runtime.limits import Watch
 from livelog.runtime.runtime import WHOLE, Runtime
@@ -86,6 +89,15 @@ class LocalRuntime(Runtime):
         alone = self.partitions == 1 and type(operations) is list
         return without_collections(self._transact, [operations] if alone else self._shares(operations))
 
+    def edit(self, edit: Edit, planned: Planned) -> dict[str, Sides]:
+        """As everywhere. The session holds the lock."""
+        return without_collections(self._transact, Adoption(edit, planned))
+
+    def _retract(self) -> None:
+        self._channels.clear()  # messages that are under way belong to an attempt that failed
+        self._order.clear()
+        super()._retract()
+
     def _all(self, step: str, *arguments: Any) -> list[Any]:
         method = getattr(Worker, step)
         return [method(worker, *arguments) for worker in self.workers]
@@ -141,6 +153,7 @@ class LocalRuntime(Runtime):
         self.clock = workers[0].clock
         for worker in workers:
             worker.commit()
+        self._former = None
         self.committed = self.state
         self.state = WHOLE
 

@@ -47,7 +47,7 @@ class Kept:
         source = plan.relations[rule.input.relation]
         self.source = source.name
         self._weighted = source.bag or source.weighted
-        self._passing = passing if plan.relations[self.name].until != source.until else None
+        self._passing = self._apart(plan, passing)
         self.table = table
         self.released = False
         self._now = 0.0
@@ -129,6 +129,37 @@ class Kept:
             self._fresh = False
             delta = Loaded(self.table.rows, self.table.bag)
         return {self.name: delta} if delta else {}
+
+    # --- other readers -----------------------------------------------------------------------------------------
+
+    def _apart(self, plan: Plan, passing: Forgetting | None) -> Forgetting | None:
+        return passing if plan.relations[self.name].until != plan.relations[self.source].until else None
+
+    @property
+    def waiting(self) -> dict[Tuple, int]:
+        """A copy of what waits."""
+        return dict(self._buffer)
+
+    def read_by_others(
+        self, plan: Plan, passing: Forgetting | None, source: Mapping[Tuple, int], now: float
+    ) -> None:  # fmt: skip
+        """Others read the relation now than before, or its input. What those before had no use for, and the input still
+        has, is released with what waits. O(input)"""
+        self._passing = self._apart(plan, passing)
+        items = list(source.items())
+        if self._passing is not None:
+            items = self._passing.staying(items, now)
+            self._passing.file(t for t, _ in items)
+            self._buffer = dict(self._passing.staying(list(self._buffer.items()), now))
+        known = dict(self._content())
+        for t, n in items:
+            if missing := n - known.get(t, 0) - self._buffer.get(t, 0):
+                self._buffer[t] = self._buffer.get(t, 0) + missing
+
+    def go_back(self, plan: Plan, passing: Forgetting | None, waiting: dict[Tuple, int]) -> None:
+        """It is read as before after all, and this is what waited then."""
+        self._passing = self._apart(plan, passing)
+        self._buffer = waiting
 
     def forget(self, rows: Iterable[Tuple]) -> None:
         """Nobody will ask for these tuples again."""

@@ -15,14 +15,13 @@ from typing import Any
 
 from datalog.errors import UsageProblem
 from livelog.operations import Operation
+from livelog.runtime.editing import Adoption, Editing
 from livelog.runtime.limits import Exceeded, Watch, make_room, watched
-from livelog.runtime.methods import METHODS
 from livelog.runtime.skew import Skew, join_rules, skew
 from livelog.runtime.steps import PassedStep, frozen, net, segments
 from livelog.runtime.worker import Method, Sides
 from operators.errors import Outgrown, RuleFailure
-from operators.partition import Router
-from planner.plan import LookupRule, Plan, Stratum, SyncRule
+from planner.plan import Plan, SyncRule
 
 __all__ = ["OPEN", "PLAIN", "WHOLE", "Runtime"]
 
@@ -31,7 +30,7 @@ WHOLE, OPEN = 0, -1
 PLAIN: Method = ("dred", "")  # what keeps nothing of derivations evaluates fastest from nothing
 
 
-class Runtime:
+class Runtime(Editing):
     """The partitions of a session.
 
     A runtime fills in `_all` and `_each` (a step on every worker, which sends nothing) and `_run` (one that may send:
@@ -67,7 +66,6 @@ class Runtime:
         sizes: Mapping[str, int] | None = None,
         watch: Watch | None = None,
     ) -> None:
-        self.plan = plan
         self.partitions = partitions
         self.lock = threading.RLock()  # a session may be used from several threads, one at a time
         self.clock = 0.0
@@ -76,17 +74,12 @@ class Runtime:
         self.committed = 0  # transactions that stand
         self.decided: dict[str, Sides] | None = None
         self.steps: tuple[PassedStep, ...] = ()
-        self._timed = plan.timed
-        self._tells_facts = any(plan.relations[name].kind == "base" for name in plan.published)
         self._recompute = method[0] == "recompute"
         self._method = PLAIN if self._recompute else method
         self._limit = limit
         self._watch = watch or Watch(plan)  # over what evaluation takes
         self._sizes = sizes or {}  # how many tuples a relation may have
-        self._owners = {name: Router(r.partition, partitions) for name, r in plan.relations.items()}
-        kind = METHODS[self._method]
-        self._levels = [0 if s.method == "counting" else kind.levels for s in plan.strata]
-        self._prepares = [_looks_up(s) for s in plan.strata]
+        self._fit(plan)
 
     # --- what a runtime fills in -----------------------------------------------------------------------------
 
@@ -122,8 +115,8 @@ class Runtime:
         """
         return self._transact(self._shares(operations))
 
-    def _transact(self, shares: list[Any]) -> dict[str, Sides]:
-        """Run a transaction that was divided among the partitions."""
+    def _transact(self, shares: list[Any] | Adoption) -> dict[str, Sides]:
+        """Run a transaction that was divided among the partitions, or one that is an edit."""
         if self.state:
             self.restore()
         self.decided = None
@@ -193,10 +186,14 @@ class Runtime:
         return False
 
     def _roll_back(self) -> None:
-        """Back to the last commit: the facts are restored, and the views evaluated anew from them."""
-        self._all("rollback")
-        self._rebuild()
-        self._all("commit")
+        """Back to the last commit: the facts are restored, and the views evaluated anew from them; or the former program
+        is, whose views have not been touched."""
+        if self._former is not None:
+            self._retract()
+        else:
+            self._all("rollback")
+            self._rebuild()
+            self._all("commit")
         self.decided = None
         self.state = WHOLE
 
@@ -216,8 +213,10 @@ class Runtime:
                 shares[self._owners[operation[1]](operation[2])].append(operation)
         return shares
 
-    def _work(self, shares: list[Any]) -> dict[str, Sides]:
+    def _work(self, shares: list[Any] | Adoption) -> dict[str, Sides]:
         """Apply the operations, evaluate, and tell the changes."""
+        if type(shares) is Adoption:
+            return self._adopt(shares)
         if self._timed:
             return self._stepped(shares)
         concerned = self._apply(shares)
@@ -457,11 +456,6 @@ class Runtime:
 
 
 watched(Runtime._work)
-
-
-def _looks_up(stratum: Stratum) -> bool:
-    """Whether something must be in place on all partitions before the stratum begins."""
-    return stratum.method != "counting" and any(isinstance(r, LookupRule) for r in stratum.rules)
 
 
 _EVALUATING = frozenset(f.__code__ for f in (Runtime._work, Runtime._roll_back))

@@ -9,21 +9,18 @@ from typing import Any, cast
 
 from livelog.operations import Operation
 from livelog.runtime.absorption import Absorption
+from livelog.runtime.adopting import Adopting, Running, tables_of, timed_parts
 from livelog.runtime.component import Component
 from livelog.runtime.counting import Counting
-from livelog.runtime.forgetting import Forgetting
 from livelog.runtime.layered import Layered, layers_of
 from livelog.runtime.measure import measure
 from livelog.runtime.methods import METHODS
 from livelog.runtime.regulated import Kept, Regulated, kept
 from livelog.runtime.skew import held_by
 from livelog.runtime.timed import Timed
-from livelog.runtime.windows import Clocked, Windowed
-from operators.base import BaseTable
-from operators.dated import Stamped, Stream
 from operators.delta import Delta, Loaded
 from operators.partition import Router
-from planner.plan import Plan, StampRule, SyncRule
+from planner.plan import Plan
 
 __all__ = ["Method", "Pair", "Sides", "Worker"]
 
@@ -38,10 +35,9 @@ Sides = Delta | Pair
 """The same, where the lists may not be made before somebody asks for them."""
 
 Send = Callable[[int, int, str, int, list[Any]], None]
-Running = Component | Counting | Kept
 
 
-class Worker:
+class Worker(Adopting):
     """The facts and the state of one partition, and the steps of a transaction on them.
 
     A transaction is `apply`, then for each stratum `prepare`, `begin`, `resume` until no partition has anything left,
@@ -53,6 +49,8 @@ class Worker:
     If what is true depends on the clock, a transaction has as many of these steps as there are times at which something
     happens (`due`), with `step_over` between them: all but `commit` and `rollback` are about the last of them then. The
     tables of kept relations are among the facts (`base`), and their strata write them while they are evaluated.
+
+    A transaction may also be that the worker goes over to another plan: see `Adopting`.
     """
 
     def __init__(
@@ -65,7 +63,6 @@ class Worker:
         send: Send,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
-        self.plan = plan
         self.partition = partition
         self.partitions = partitions
         self._method = method
@@ -74,24 +71,16 @@ class Worker:
         self._send = send
         self.clock = 0.0
         self._clock_before = 0.0
-        self.base = _tables(plan)
-        self._mortal = [table for table in self.base.values() if table.ttl is not None]
-        self._stamps = {name: r.stamped for name, r in plan.relations.items() if r.stamped}
-        self._ruled = {name for s in plan.strata if s.method == "kept" for name in s.relations}
-        self._passing = {name: Forgetting(r) for name, r in plan.relations.items() if r.until}
+        self._fit(plan, tables_of(plan))
         self.strata: list[Running] = []
         self._producer: dict[str, Running] = {}
         self._timed: list[tuple[int, Timed]] = []  # with the stratum that each is part of
+        self._places: dict[int, list[int]] = {}  # by its rules, where a stratum stands, for what it sends
         self._stepping = False  # whether a transaction is under way
         self.deltas: dict[str, Delta] = {}
         self._touched: set[str] = set()  # base relations that the step may have changed
         self._changed: set[str] = set()  # those that the steps before it may have changed
         self._begun: set[int] = set()  # strata whose state it may have changed
-        self._readers: dict[str, list[int]] = {name: [] for name in plan.relations}
-        for i, stratum in enumerate(plan.strata):
-            for name in stratum.inputs:
-                self._readers[name].append(i)
-        self._published = frozenset(plan.published)
         self._kept: dict[str, set[Tuple]] = {}  # results to compare with
         self._latest: dict[str, set[Tuple]] | None = None
         self._memories: list[Any] | None = None  # what the strata must know of the last commit, if they are new
@@ -104,7 +93,7 @@ class Worker:
             stratum = self._stratum(i, limit, memory)
             self.strata.append(stratum)
             self._producer.update(dict.fromkeys(stratum.stratum.relations, stratum))
-            self._timed += [(i, part) for part in _timed(stratum)]
+            self._timed += [(i, part) for part in timed_parts(stratum)]
         self._begun = set(range(len(self.strata)))
 
     def renewed(self, limit: int | None = None, send: Send | None = None) -> Worker:
@@ -117,7 +106,7 @@ class Worker:
         self.clear()
         worker = copy(self)
         worker._send = send or self._send
-        worker.strata, worker._producer, worker.deltas, worker._timed = [], {}, {}, []
+        worker.strata, worker._producer, worker.deltas, worker._timed, worker._places = [], {}, {}, [], {}
         worker._build(limit)
         return worker
 
@@ -130,9 +119,10 @@ class Worker:
 
     def _stratum(self, i: int, limit: int | None, memory: Any) -> Running:
         stratum = self.plan.strata[i]
+        place = self._places[id(stratum.rules)] = [i]
 
         def send(destination: int, kind: str, target: int, rows: list[Any]) -> None:
-            self._send(destination, i, kind, target, rows)
+            self._send(destination, place[0], kind, target, rows)
 
         if stratum.method == "kept":
             (name,) = stratum.relations
@@ -302,6 +292,8 @@ class Worker:
         self._memories = None
         if self._latest is not None:
             self._kept, self._latest = self._latest, None
+        if self._former is not None:
+            self._adopted()
 
     def _forget(self, touched: set[str]) -> None:
         """Commit the tables, and let go of the tuples that nobody will ask for again.
@@ -462,34 +454,6 @@ class Worker:
         """The tuples of a relation with their multiplicities."""
         known, rows = self.plan.relations[relation], self.rows(relation)
         return cast("Mapping[Tuple, int]", rows) if known.bag or known.weighted else dict.fromkeys(rows, 1)
-
-
-def _tables(plan: Plan) -> dict[str, BaseTable]:
-    """The facts of a program, and what is kept with them."""
-    relations = plan.relations
-    tables: dict[str, BaseTable] = {}
-    for stratum in plan.strata:
-        for rule in stratum.rules:
-            if isinstance(rule, StampRule):
-                tables[rule.head] = BaseTable(tuple(range(relations[rule.head].arity - 1)))
-            elif isinstance(rule, SyncRule):
-                source = relations[rule.input.relation]
-                tables[rule.head] = BaseTable(bag=source.bag or source.weighted)
-    for name, r in relations.items():
-        if r.kind == "base" and r.stamped:
-            times = tables[r.stamped] = BaseTable(r.key or tuple(range(r.arity)), r.ttl)
-            tables[name] = Stamped(times, r.key, r.ttl)
-        elif r.kind == "base":
-            tables[name] = Stream(r.ttl) if r.stream else BaseTable(r.key, r.ttl, r.bag)
-    return tables
-
-
-def _timed(stratum: Running) -> list[Timed]:
-    """What of a stratum looks at the clock."""
-    if isinstance(stratum, Kept):
-        return [stratum]
-    nodes = stratum.nodes if isinstance(stratum, Counting) else ()
-    return [node for _, node in nodes if isinstance(node, (Windowed, Clocked))]
 
 
 def _reached(time: Any) -> float:
