@@ -29,7 +29,10 @@ from datalog.functions import user_functions
 from operators.schedule import Schedule
 from planner.plan import ClockRule, Layer, PlanRule, RelationPlan, Stratum, Tolerance, WindowRule
 
-__all__ = ["SHOWN", "Body", "Clause", "Draft", "Lookup", "clock_of", "components", "reads"]
+__all__ = ["SHOWN", "Body", "Clause", "Draft", "Latest", "Lookup", "clock_of", "components", "reads"]
+
+COMMON = "shared."
+"""How the names of views begin that nobody wrote: several views read them (`planner.sharing`)."""
 
 UNIT = "#unit"
 """A base relation with one tuple without columns: what rules without atoms and lookups without keys start from."""
@@ -82,6 +85,13 @@ class Lookup(msgspec.Struct, frozen=True):
     type: str = "any"
 
 
+class Latest(msgspec.Struct, frozen=True):
+    """A relation of one tuple: this column is the clock or, with `ticks`, the last of them, if there is any."""
+
+    ticks: Schedule | None = None
+    column: int = 0
+
+
 class Clause(msgspec.Struct, frozen=True):
     """A rule of the program under way: `rule` as passes rewrite it, and its `body` once in normal form."""
 
@@ -104,7 +114,7 @@ class Draft(msgspec.Struct, frozen=True):
     those that are approximated.
 
     Of time: `schedules` are the points that the clock gives to a view of points, `mixed` those of these views that have
-    others as well. `latest` are the relations whose one tuple is the clock (None), or the last point of a schedule.
+    others as well. `latest` are the relations whose one tuple has the clock, or the last point of a schedule.
     `clocks` and `windows` are the relations that the planner makes for points and windows, by the rules that make them.
     `hidden` are views that nobody sees but rules, because they are not whole.
     """
@@ -124,7 +134,7 @@ class Draft(msgspec.Struct, frozen=True):
     schedules: Mapping[str, Schedule] = {}
     mixed: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
-    latest: Mapping[str, Schedule | None] = {}
+    latest: Mapping[str, Latest] = {}
     clocks: Mapping[str, ClockRule] = {}
     windows: Mapping[str, WindowRule] = {}
 
@@ -141,7 +151,8 @@ class Draft(msgspec.Struct, frozen=True):
         registered = user_functions(program.functions, program.longest)
         functions = {name: function.call for name, function in registered.items()}
         tolerances = {name: Tolerance(a.values, a.threshold) for name, a in approximations(program).items()}
-        return cls(program, tuple(clauses), functions=functions, tolerances=tolerances)
+        common = frozenset(name for name in counts if name.startswith(COMMON))
+        return cls(program, tuple(clauses), functions=functions, tolerances=tolerances, hidden=common)
 
 
 def clock_of(program: Program) -> str:

@@ -125,6 +125,21 @@ PROGRAMS: dict[str, str] = {
         o(x) :- s(x, _)@t, seen(n), n - 2 <= t.
         u(x, c) :- k(x, _), late(n), c = count : { s(x, _)@t, n - 4 < t, t <= n }.
         w(x) :- s(x, _)@t, n = max u : { two(u), u > 4 }, t >= n - 3, t <= n.""",
+    "views of the last point": """
+        two(t) :- clock(t), t % 2 = 0.
+        pair(1, max<t>) :- two(t).
+        again(t, 7) :- pair(_, t).
+        here(2, n) :- now(n).
+        .output r
+        .output q
+        .output p
+        .output o
+        .output m
+        r(x) :- s(x, _)@t, pair(_, n), n - 4 < t, t <= n.
+        q(x) :- s(x, _)@t, again(n, 7), n - 3 < t.
+        p(x) :- s(x, _)@t, again(n, x), n - 3 < t.
+        o(x, i) :- s(x, _)@t, here(i, n), n - 3 < t.
+        m(x) :- s(x, _)@t, here(_, n), n - 5 < t, !again(n, _).""",
     "windows": """
         r(x, v) :- s(x, v)@t, now(n), n - 5 < t, t <= n.
         q(x, count<*>) :- s(x, _)@t, now(n), lo = n - 3, lo < t.

@@ -225,7 +225,8 @@ def test_points_are_data_only_where_they_must_be() -> None:
 
 
 def test_a_view_of_points_that_is_named_is_shown() -> None:
-    plan = plan_of("two(t) :- clock(t), t % 2 = 0. four(t) :- two(t), t % 4 = 0. r(x) :- e(x) at four.\n.output two\n.output r")
+    text = "two(t) :- clock(t), t % 2 = 0. four(t) :- two(t), t % 4 = 0. r(x) :- e(x) at four."
+    plan = plan_of(text + "\n.output two\n.output r")
     assert plan.relations["two"].kind == "view" and plan.published == ("two", "r") and plan.outputs == ("two", "r")
     assert [(c.what, c.ticks) for c in made(plan, ClockRule)] == [("all", Schedule.of(2))]
     assert rule(plan, "e at four").ticks == Schedule.of(4)
@@ -270,6 +271,20 @@ def test_a_window_behind_the_last_point() -> None:
         q(x) :- s(x, _)@t, slide(n), now(m), n - 5 < t, m - 3 < t.""")
     assert [w.ticks for w in made(plan, WindowRule)] == [Schedule.of(2), Schedule.of(2), None]
     assert [type(r) for r in (rule(plan, "r"), rule(plan, "q"))] == [type(rule(plan, "slide"))] * 2
+
+
+def test_a_view_of_the_last_point_that_only_windows_read_is_not_made() -> None:
+    """Or each of its points would be due."""
+    text = STREAM + """
+        two(t) :- clock(t), t % 2 = 0.  slide(1, max<t>) :- two(t).  again(n) :- slide(_, n).
+        r(x) :- s(x, _)@t at two, again(n), n - 5 < t, t <= n.
+        """
+    plan = plan_of(text + "\n.output r")
+    assert made(plan, ClockRule) == [] and not plan.relations.keys() & {"slide", "again", "now"}
+    assert [w.ticks for w in made(plan, WindowRule)] == [Schedule.of(2)]
+    assert plan_of(text).outputs == ("slide", "again", "r")
+    assert plan_of(text + ".output r\n.output slide").outputs == ("r", "slide")
+    assert "slide" in plan_of(text + "q(n) :- slide(_, n), n > 3.\n.output r").relations
 
 
 @pytest.mark.parametrize(

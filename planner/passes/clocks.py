@@ -26,7 +26,7 @@ from datalog.ast import (
     variables,
 )
 from operators.schedule import EMPTY, Schedule, Test
-from planner.draft import SHOWN, Clause, Draft, clock_of, components
+from planner.draft import SHOWN, Clause, Draft, Latest, clock_of, components
 from planner.past import past_columns
 from planner.plan import ClockRule
 from planner.rewrite import Fresh, fresh_after, substitute
@@ -88,7 +88,7 @@ class _Clocks:
         self.halves: dict[int, Atom] = {}  # by id, which stays theirs: atoms that are read for their events alone
         self.made: dict[str, ClockRule] = {}
         self.now = clock_of(self.program)
-        self.latest: dict[str, Schedule | None] = {self.now: None} if self.now in self.program.clocks else {}
+        self.latest: dict[str, Latest] = {self.now: Latest()} if self.now in self.program.clocks else {}
         self.relations: dict[str, Relation] = dict(self.program.relations)
         self.functions = dict(draft.functions)
 
@@ -130,7 +130,7 @@ class _Clocks:
             mixed=mixed,
             clocks=self.made,
             latest=self.latest,
-            hidden=frozenset(hidden),
+            hidden=self.source.hidden | hidden,
         )
 
     def is_pure(self, name: str) -> bool:
@@ -243,13 +243,13 @@ class _Clocks:
     def last(self, schedule: Schedule) -> str:
         """The relation of the last point of a schedule that has passed."""
         name = self.make(f"last: {schedule_words(schedule)}", "last", schedule)
-        self.latest[name] = schedule
+        self.latest[name] = Latest(schedule)
         return name
 
     def need_now(self) -> str:
         """The relation of where the clock stands."""
         name = self.now
-        self.latest[name] = None
+        self.latest[name] = Latest()
         self.relations.setdefault(name, Relation(name, (Column("n", "any", numeric=True),), declared=False))
         self.made[name] = ClockRule(name, name, "now", EMPTY, "the clock")
         return name
@@ -263,19 +263,21 @@ class _Clocks:
 
     def note_latest(self, done: Mapping[str, Sequence[Clause]]) -> None:
         """A view that only copies the clock, or the last point of a schedule, is as good as that."""
-        copies: dict[str, str] = {}
-        for name, clauses in done.items():
-            rule = clauses[0].rule if len(clauses) == 1 and name not in self.filled else None
-            if rule is not None and len(rule.body) == 1 and isinstance(rule.body[0], Atom):
-                (atom,) = rule.body
-                if len(variables(atom)) == 1 and rule.head.arguments == atom.arguments:
-                    copies[name] = atom.relation
-        for name in copies:
-            source = name
-            for _ in copies:
-                source = copies.get(source, source)
-            if source in self.latest:
-                self.latest[name] = self.latest[source]
+        waiting = {name: clauses[0].rule for name, clauses in done.items() if len(clauses) == 1}
+        progress = True
+        while progress:
+            progress = False
+            for name, rule in list(waiting.items()):
+                atom = rule.body[0] if len(rule.body) == 1 else None
+                if not isinstance(atom, Atom) or name in self.filled or len(variables(rule.head)) != 1:
+                    del waiting[name]
+                elif atom.relation in self.latest:
+                    del waiting[name]
+                    known = self.latest[atom.relation]
+                    column = _copied(rule.head, atom, known.column)
+                    if column is not None:
+                        self.latest[name] = Latest(known.ticks, column)
+                        progress = True
 
     # --- bodies --------------------------------------------------------------------------------------------------
 
@@ -286,18 +288,26 @@ class _Clocks:
         found: list[Clause] = []
         for variant in self.variants(clause):
             rule = variant.rule
-            target = rule.aggregates[0] if len(rule.head.arguments) == 1 and rule.aggregates else None
-            if target is not None and target.function == "max":
-                head, body = _inlined(target.target, rule.body)
-                points = self.conjunction(head, body)
-                if points is not None:
-                    atom = Atom(self.last(points), (head,), rule.span)
-                    rule = replace(rule, head=replace(rule.head, arguments=(head,)), body=(atom,))
-                    found.append(Clause(clause.id, rule))
-                    continue
+            last = self.last_point(rule)
+            if last is not None:
+                found.append(Clause(clause.id, last))
+                continue
             work = _Body(self, fresh_after(rule), bool(rule.aggregates))
             found += [Clause(clause.id, replace(rule, body=body)) for body in work.body(rule.body, {})]
         return found
+
+    def last_point(self, rule: Rule) -> Rule | None:
+        """A rule `v(max<t>) :- every2(t).`, perhaps with constants in its head, as one that reads the last point."""
+        targets = [a for a in rule.head.arguments if not isinstance(a, Constant)]
+        if len(targets) != 1 or not isinstance(targets[0], HeadAggregate) or targets[0].function != "max":
+            return None
+        t, body = _inlined(targets[0].target, rule.body)
+        points = self.conjunction(t, body)
+        if points is None:
+            return None
+        arguments = tuple([a if isinstance(a, Constant) else t for a in rule.head.arguments])
+        atom = Atom(self.last(points), (t,), rule.span)
+        return replace(rule, head=replace(rule.head, arguments=arguments), body=(atom,))
 
     def concerns(self, rule: Rule) -> bool:
         return any(self.schedule(a.relation) is not None for a in _atoms(rule.body))
@@ -494,6 +504,16 @@ def _numbered(clauses: Sequence[Clause]) -> list[Clause]:
         used.add(name)
         found.append(clause if name == clause.id else replace(clause, id=name))
     return found
+
+
+def _copied(head: Atom, atom: Atom, column: int) -> int | None:
+    """The column of a head that has this column of the only atom, if there is nothing but constants beside the two."""
+    t = atom.arguments[column]
+    others = [a for i, a in enumerate(atom.arguments) if i != column]
+    plain = all(isinstance(a, (Variable, Constant)) for a in head.arguments)
+    if not isinstance(t, Variable) or not plain or not all(isinstance(a, Variable) and a.anonymous for a in others):
+        return None
+    return head.arguments.index(t) if head.arguments.count(t) == 1 else None
 
 
 def _inlined(head: Any, body: Sequence[Literal]) -> tuple[Any, tuple[Literal, ...]]:

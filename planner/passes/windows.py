@@ -25,7 +25,7 @@ from datalog.ast import (
 from datalog.format import format_literal
 from operators.schedule import EMPTY, Schedule
 from planner.bounds import CLOCK, Solution, solved
-from planner.draft import SHOWN, Clause, Draft, clock_of, components
+from planner.draft import SHOWN, Clause, Draft, Latest, clock_of, components
 from planner.plan import ClockRule, Input, WindowRule
 from planner.rewrite import Fresh, fresh_after, substitute
 from planner.spelling import schedule_words
@@ -42,7 +42,8 @@ def windows(draft: Draft) -> Draft:
 
     Windows that say the same are one. What is not solved for the clock (`planner.bounds`), or is not about one atom,
     stays, and with it the atom that binds the clock: such a rule is looked at whenever the clock gets to a whole tick.
-    The same holds for the last point of a schedule in the place of the clock.
+    The same holds for the last point of a schedule in the place of the clock. A view that has nothing else, and that
+    only was there for windows, is not made any more.
 
     Views of points that are nothing but points of synchronised reads have no use for a point that has passed, so
     what they read of a stream is a window, too: the tuples that have just arrived.
@@ -111,7 +112,7 @@ class _Windows:
         self.recent = recent
         self.relations: dict[str, Relation] = dict(source.program.relations)
         self.now = clock_of(source.program)
-        self.latest = {**source.latest, self.now: None} if recent else dict(source.latest)
+        self.latest = {**source.latest, self.now: Latest()} if recent else dict(source.latest)
         self.recursive = components(source.program)
         self.translator = Translator(source.program, {}, source.functions)
         self.made: dict[str, WindowRule] = {}
@@ -121,15 +122,14 @@ class _Windows:
         if self.recent:
             column = Column("n", "any", numeric=True)
             self.relations.setdefault(self.now, Relation(self.now, (column,), declared=False))
-        clauses = tuple([self.clause(clause) for clause in source.clauses])
-        used = {r.relation for r in source.program.reads.values()} | {r.sync for r in source.program.reads.values()}
-        for clause in clauses:
-            used |= {(x.atom if isinstance(x, Negation) else x).relation for x, _ in _atoms(clause.rule.body)}
+        clauses = self.read_by_any([self.clause(clause) for clause in source.clauses])
+        used = _used(source, clauses)
         clocks = dict(source.clocks)
         if self.now in self.latest:
             clocks[self.now] = ClockRule(self.now, self.now, "now", EMPTY, "the clock")
         clocks = {name: rule for name, rule in clocks.items() if name in used}
-        for name in (source.clocks.keys() | {self.now}) & self.latest.keys() - used:
+        heads = {clause.rule.head.relation for clause in clauses}
+        for name in self.latest.keys() - used - heads - source.program.derived & self.relations.keys():
             del self.relations[name]
         program = replace(
             source.program,
@@ -137,9 +137,23 @@ class _Windows:
             relations=self.relations,
         )
         return replace(
-            source, program=program, clauses=clauses, clocks=clocks, windows=self.made,
+            source, program=program, clauses=tuple(clauses), clocks=clocks, windows=self.made,
             hidden=source.hidden | self.recent,
         )  # fmt: skip
+
+    def read_by_any(self, clauses: list[Clause]) -> list[Clause]:
+        """The rules without those of views that only have the last point for windows, and that nobody looks at."""
+        source = self.source
+        shown = {*source.program.outputs, *(d.relation for d in source.program.directives if d.kind in SHOWN)}
+        while True:
+            used = shown | _used(source, clauses)
+            rest = [c for c in clauses if (name := c.rule.head.relation) not in self.latest or name in used]
+            if len(rest) == len(clauses):
+                return clauses
+            for clause in clauses:
+                if clause.rule.head.relation in self.latest.keys() - used:
+                    self.relations.pop(clause.rule.head.relation, None)
+            clauses = rest
 
     def clause(self, clause: Clause) -> Clause:
         rule = clause.rule
@@ -164,6 +178,12 @@ class _Windows:
                 added += [Atom(self.now, (n,)), Comparison("<=", n, t)]
                 break
         return replace(rule, body=(*rule.body, *added)) if added else rule
+
+    def time(self, literal: Literal) -> tuple[str, Schedule | None] | None:
+        """The variable that an atom binds to the clock, or to the last of some points."""
+        known = self.latest.get(literal.relation) if isinstance(literal, Atom) else None
+        t = None if known is None else literal.arguments[known.column]  # type: ignore[union-attr]
+        return (t.name, known.ticks) if known is not None and isinstance(t, Variable) else None
 
     def is_stream(self, name: str) -> bool:
         read = self.source.program.reads.get(name)
@@ -212,8 +232,8 @@ class _Body:
         work = self.work
         times = dict(given)
         for x in literals:
-            if isinstance(x, Atom) and x.relation in work.latest and isinstance(x.arguments[0], Variable):
-                times.setdefault(x.arguments[0].name, work.latest[x.relation])
+            if (n := work.time(x)) is not None:
+                times.setdefault(n[0], n[1])
         done = list(literals)
         chosen: dict[tuple[int, Schedule | None], list[tuple[int, Comparison, Solution]]] = {}
         definitions = _definitions(literals, given)
@@ -280,13 +300,25 @@ class _Body:
         """
         work, found = self.work, list(body)
         for x in body:
-            if isinstance(x, Atom) and x.relation in work.latest and isinstance(x.arguments[0], Variable):
-                ticks = work.latest[x.relation]
+            if (n := work.time(x)) is not None:
                 rest = [y for y in found if y is not x]
-                read = {*around, *(n for y in rest for n in variables(y))}
-                if x.arguments[0].name not in read and (ticks is None or ticks in windowed):
+                read = {*around, *(name for y in rest for name in variables(y))}
+                if read.isdisjoint(variables(x)) and _is_open(x) and (n[1] is None or n[1] in windowed):
                     found = rest
         return found
+
+
+def _is_open(atom: Literal) -> bool:
+    """Whether an atom is over variables alone, each another one."""
+    if not isinstance(atom, Atom) or not all(isinstance(a, Variable) for a in atom.arguments):
+        return False
+    return len(variables(atom)) == len(atom.arguments)
+
+
+def _used(source: Draft, clauses: Iterable[Clause]) -> set[str]:
+    """What rules read, and synchronised reads."""
+    used = {name for r in source.program.reads.values() for name in (r.relation, r.sync)}
+    return used.union(*({_relation(x) for x, _ in _atoms(clause.rule.body)} for clause in clauses))
 
 
 def _relation(literal: Any) -> str:
@@ -306,9 +338,9 @@ def _definitions(literals: Sequence[Literal], given: Iterable[str]) -> dict[str,
     for i, x in enumerate(literals):
         if isinstance(x, Comparison) and x.op == "=" and not isinstance(x.right, Aggregate):
             for one, other in ((x.left, x.right), (x.right, x.left)):
-                new = isinstance(one, Variable) and one.name not in bound and one.name not in found
-                if new and not _reaches(other, one.name, found):
-                    found[one.name] = (i, other)
+                name = one.name if isinstance(one, Variable) else None
+                if name is not None and name not in bound and name not in found and not _reaches(other, name, found):
+                    found[name] = (i, other)
                     break
     return found
 
