@@ -16,14 +16,12 @@ from livelog.complete import FORMS
 from livelog.runtime.spark.config import Spark
 from livelog.shown import named
 from livelog.timing import check_time
-from planner.plan import Plan
 
 if TYPE_CHECKING:
     from livelog.session import Session
 
 __all__ = [
-    "check_callback", "check_opening", "check_origin", "check_resuming", "check_row", "check_rows", "check_untimed",
-    "kind",
+    "check_callback", "check_opening", "check_origin", "check_resuming", "check_row", "check_rows", "kind",
 ]
 
 HIGHEST = 2**63 - 1  # a position that the log can hold
@@ -182,15 +180,6 @@ def check_callback(relation: Any, callback: Any, form: Any = "streamed") -> None
         raise UsageProblem(f"a view is named by a text, not {kind(relation)}")
     if not callable(callback):
         raise UsageProblem(f"a subscriber is a function that takes changes, not {kind(callback)}")
-
-
-def check_untimed(plan: Plan) -> None:
-    """Over Spark, time is no more than what expires."""
-    if plan.timed or any(r.stream for r in plan.relations.values()):
-        raise UsageProblem(
-            "streams, windows and reads `at` points run in one process for now, and not over Spark: `runtime=` is for "
-            "other programs"
-        )
 
 
 def check_origin(source: Any, position: Any) -> None:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import datalog
 import planner
 from datalog.errors import RuntimeProblem, UsageProblem
-from livelog.arguments import check_callback, check_origin, check_row, check_rows, check_untimed
+from livelog.arguments import check_callback, check_origin, check_row, check_rows
 from livelog.changes import ChangeLog, Changes, Step, SteppedLog
+from livelog.definitions import Defining
 from livelog.failure import explained, raised_by_user
 from livelog.following import Following
 from livelog.frames import check_functions, frames_apart, is_frame
@@ -24,6 +25,7 @@ from livelog.io.values import format_row
 from livelog.memory import Memory
 from livelog.methods import ship_mode
 from livelog.operations import Operation
+from livelog.planned import Planned
 from livelog.realtime import TICK, RealClock
 from livelog.runtime.collecting import without_collections
 from livelog.runtime.journaled import Journaled
@@ -33,14 +35,13 @@ from livelog.runtime.runtime import Runtime
 from livelog.runtime.spark.config import Spark
 from livelog.runtime.stored import Store, StoredRuntime
 from livelog.runtime.worker import Sides
-from livelog.shown import is_kept, named, not_kept, settled, shown_columns
+from livelog.shown import is_kept, named, not_kept, settled
 from livelog.stats import PartitionStats, Stats
 from livelog.store.formats import Description
 from livelog.store.journal import Journal
 from livelog.subscribers import SubscriberProblem, Subscribers
 from livelog.timing import overtaken
 from livelog.transaction import Transaction
-from livelog.values import Coercer
 from livelog.view import View
 from livelog.why import Reason, explain
 from operators.columns import Bulk
@@ -60,7 +61,7 @@ ABSORPTION = ("absorption", "demand")
 WHOLE = 500_000  # tuples of a pruned relation that are evaluated for somebody who asks to see all of it
 
 
-class Session:
+class Session(Defining):
     """A program under change. Made by `livelog.open`.
 
     `program` is the checked program and `plan` how it is run. `initial` tells what the load at opening brought.
@@ -116,29 +117,14 @@ class Session:
             raise UsageProblem(f"a session needs at least one partition, not {partitions}")
         if limit < 1:
             raise UsageProblem(f"the limit must be positive, not {limit}")
-        self.program = program
-        self.plan = planner.plan(program, select=select)
-        if spark is not None:
-            check_untimed(self.plan)
+        self._take(Planned.of(program, select))
         memory = memory if isinstance(memory, Memory) else Memory(memory)
         self._watch = Watch(self.plan, memory, timeout)
         self._select = select
         self.strategy = strategy
         self.ship = ship
         self.partitions = partitions
-        self._views = self.plan.published
-        self._keys = {name: r.key for name in self._views if (r := self.plan.relations[name]).key}
-        self._synced = {name: frozenset(reads) for name, reads in self.plan.syncs.items()}
-        self._timed = self.plan.timed
-        self._coercers = {
-            name: Coercer(name, shown_columns(r), self._kinds(name), self._named(name))
-            for name, r in self.plan.relations.items()
-            if r.kind == "base"
-        }
-        self._updatable = {name: coerce for name, coerce in self._coercers.items() if "#" not in name}
-        self._deletable = {name: c for name, c in self._updatable.items() if not self.plan.relations[name].stream}
         self._absent = 0  # deletions by key that met nothing
-        self._shown_bases = tuple(name for name in self._views if self.plan.relations[name].kind == "base")
         self._subscribers = Subscribers()
         self._positions: dict[str, int] = {}  # of a session without a log
         self._closed = False
@@ -153,6 +139,7 @@ class Session:
         frames, rest = frames_apart(facts)
         operations = [] if resumed or history else self._loaded(rest, bulk=spark is None)
         self._runtime: Runtime = self._made(spark, seed, frames, resumed, script, store, journal)
+        self._runtime.planned = self._planned
         self._lock = self._runtime.lock
         self._journaled = self._runtime if isinstance(self._runtime, Journaled) else None
         self.rerun: tuple[int | None, ChangeLog] | None = None
@@ -196,7 +183,7 @@ class Session:
         journal: Journal | None,
     ) -> Runtime:
         method = (self.strategy, self.ship)
-        sizes = {d.relation: d.parameters["n"] for d in self.program.directives_of("limitsize")}
+        sizes = self._planned.sizes
         if spark is None:
             if frames:
                 name = next(iter(frames))
@@ -241,7 +228,7 @@ class Session:
         from livelog.runtime.spark.dataframes import hashed
 
         target = self._fact_relation(name)
-        return hashed(frame, self.plan.relations[target], self._kinds(target), self.partitions, sign)
+        return hashed(frame, self.plan.relations[target].given, self._kinds(target), self.partitions, sign)
 
     @property
     def _spark(self) -> SparkRuntime:
@@ -260,18 +247,6 @@ class Session:
         if self._journaled is None:
             raise UsageProblem("this needs a session with a folder: `livelog.open(..., store=...)`, or one over Spark")
         return self._journaled
-
-    def _kinds(self, name: str) -> list[str]:
-        """The types of a base relation's columns; `numeric` where the program computes with an undeclared one."""
-        known = self.program.relations.get(name.removesuffix("#facts"))
-        if known is None:  # one that the planner made
-            return list(self.plan.relations[name].types)
-        return ["numeric" if c.type == "any" and c.numeric else c.type for c in known.shown]
-
-    def _named(self, name: str) -> bool:
-        """Whether the program gives the columns of a base relation their names."""
-        known = self.program.relations.get(name.removesuffix("#facts"))
-        return known is not None and known.declared
 
     def _loaded(
         self, facts: str | Path | Mapping[str, Iterable[Any]] | None, bulk: bool
@@ -445,6 +420,8 @@ class Session:
     def _done(self, changes: dict[str, Sides], started: float) -> ChangeLog:
         """A transaction was committed: count it, and queue what subscribers will hear of it. With the lock held."""
         runtime = self._runtime
+        if runtime.planned is not self._planned:
+            self._follow_program()
         self._last_seconds = seconds = time.perf_counter() - started
         self._seconds += seconds
         # the log's, also where its changes are yet to be published

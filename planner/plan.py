@@ -68,6 +68,11 @@ class RelationPlan(msgspec.Struct, frozen=True, gc=False):
     def arity(self) -> int:
         return len(self.columns)
 
+    @property
+    def given(self) -> RelationPlan:
+        """The relation as operations give its rows: those of a stream come without their times."""
+        return replace(self, columns=self.columns[:-1], types=self.types[:-1]) if self.stream else self
+
 
 class Bound(msgspec.Struct, frozen=True):
     """A time, over the columns of a tuple, up to which something holds, or from which on; not at it, if `strict`."""
@@ -407,6 +412,7 @@ class Plan(msgspec.Struct, frozen=True):
     `aggregates` maps each aggregate function that a user registered to its Python implementation.
     `notes` are remarks of the passes ("aggregate selection not pushed: ..."), for `explain`.
     `syncs` has, for each view that rests on synchronised reads, directly or not, the relations that these are.
+    `sharing` says, line by line, which views read one another although they do not say so (`planner.sharing`).
     """
 
     relations: dict[str, RelationPlan]
@@ -416,6 +422,7 @@ class Plan(msgspec.Struct, frozen=True):
     aggregates: dict[str, Any]
     notes: tuple[str, ...] = ()
     syncs: dict[str, tuple[str, ...]] = {}
+    sharing: tuple[str, ...] = ()
 
     @property
     def timed(self) -> bool:

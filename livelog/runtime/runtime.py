@@ -18,7 +18,7 @@ from livelog.operations import Operation
 from livelog.runtime.editing import Adoption, Editing
 from livelog.runtime.limits import Exceeded, Watch, make_room, watched
 from livelog.runtime.skew import Skew, join_rules, skew
-from livelog.runtime.steps import PassedStep, frozen, net, segments
+from livelog.runtime.steps import PassedStep, copies, frozen, net, segments
 from livelog.runtime.worker import Method, Sides
 from operators.errors import Outgrown, RuleFailure
 from planner.plan import Plan, SyncRule
@@ -265,7 +265,7 @@ class Runtime(Editing):
             self._all("keep")
             steps = self._pass(shares, True)
         self.steps = tuple(steps)
-        return net(steps)
+        return net([step.changes for step in steps])
 
     def _pass(self, shares: list[Any], anew: bool) -> list[PassedStep]:
         """Pass all times of a transaction, in order. In each, evaluate what is concerned, or all of it `anew`."""
@@ -274,9 +274,13 @@ class Runtime(Editing):
         for when, parts in self._segments(shares):
             while (due := self._first_due(when)) < when:
                 assert due > clock or not begun, "a time is due again"
-                begun, clock = self._step(due, [[("@", None, due)]] * self.partitions, begun, anew, steps), due
+                begun, clock = self._step(due, [self._move_to(due)] * self.partitions, begun, anew, steps), due
             begun, clock = self._step(when, parts, begun, anew, steps), when
         return steps
+
+    def _move_to(self, when: float) -> Any:
+        """The share of a partition in a step that only moves the clock."""
+        return [("@", None, when)]
 
     def _segments(self, shares: list[Any]) -> list[tuple[float, list[Any]]]:
         """The shares of all partitions, by the moves of the clock: these are the same in all of them."""
@@ -370,7 +374,8 @@ class Runtime(Editing):
             return results[0]
         changes: dict[str, Sides] = {}
         for result in results:
-            for name, (gained, lost) in result.items():
+            for name, sides in result.items():
+                gained, lost = copies(sides) if self.plan.relations[name].stream else sides
                 inserted, deleted = changes.setdefault(name, ([], []))
                 inserted.extend(gained)
                 deleted.extend(lost)

@@ -11,7 +11,7 @@ from livelog.runtime.worker import Sides
 from operators.dated import time_of
 from operators.delta import Delta, Loaded
 
-__all__ = ["PassedStep", "frozen", "net", "segments", "time_of"]
+__all__ = ["PassedStep", "copies", "frozen", "net", "segments", "time_of"]
 
 Tuple = tuple[Any, ...]
 
@@ -56,28 +56,42 @@ def _any(sides: Sides) -> bool:
     return bool(sides) if isinstance(sides, Delta) else any(sides)
 
 
-def net(steps: Sequence[PassedStep]) -> dict[str, Sides]:
-    """What steps change together. O(their changes)
+def copies(sides: Sides) -> tuple[list[Tuple], list[Tuple]]:
+    """What came and what went, each tuple as often as it did.
 
-    >>> a, b = (PassedStep(0.0, frozenset(), {"r": Delta(*sides)}) for sides in (([(1,), (2,)], []), ([(3,)], [(1,)])))
-    >>> delta = net([a, b])["r"]; delta.gained, delta.lost
+    >>> copies(Delta.weighted([(("a",), 2), (("b",), -1)]))
+    ([('a',), ('a',)], [('b',)])
+    """
+    if isinstance(sides, Delta) and sides.weights is not None:
+        weights = sides.weights
+        return [t for t, n in weights for _ in range(n)], [t for t, n in weights for _ in range(-n)]
+    gained, lost = sides
+    return gained, lost
+
+
+def net(steps: Sequence[dict[str, Sides]]) -> dict[str, Sides]:
+    """What the changes of steps, one after the other, are together. O(changes)
+
+    >>> delta = net([{"r": Delta([(1,), (2,)], [])}, {"r": ([(3,)], [(1,)])}])["r"]; delta.gained, delta.lost
     ([(2,), (3,)], [])
     """
     if not steps:
         return {}
     if len(steps) == 1:
-        return steps[0].changes
+        return steps[0]
     sums: dict[str, dict[Tuple, int]] = {}
-    for step in steps:
-        for name, sides in step.changes.items():
+    for changes in steps:
+        for name, sides in changes.items():
             known = sums.setdefault(name, {})
             for t, w in _weights(sides):
                 known[t] = known.get(t, 0) + w
     found: dict[str, Sides] = {}
     for name, weights in sums.items():
-        gained, lost = [t for t, w in weights.items() if w > 0], [t for t, w in weights.items() if w < 0]
-        if gained or lost:
-            found[name] = Delta(gained, lost)
+        changed = [(t, w) for t, w in weights.items() if w]
+        if changed:  # of a stream several copies may have come at one time
+            once = all(w in (1, -1) for _, w in changed)
+            gained, lost = [t for t, w in changed if w > 0], [t for t, w in changed if w < 0]
+            found[name] = Delta(gained, lost) if once else Delta.weighted(changed)
     return found
 
 

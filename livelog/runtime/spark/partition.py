@@ -15,6 +15,7 @@ from livelog.operations import Operation
 from livelog.runtime.base_files import load_facts, write_facts
 from livelog.runtime.spark.inbound import Inbound, read_batch
 from livelog.runtime.spark.messages import Held, Share
+from livelog.runtime.steps import net
 from livelog.runtime.worker import Pair, Worker
 from livelog.store.changefile import ChangeFiles
 from livelog.store.layout import Layout
@@ -52,8 +53,9 @@ class Partition:
         self._count = 0
         self._stash: list[Operation] = []
         self._changes: dict[str, Pair] = {}
+        self._steps: list[dict[str, Any]] = []  # the changes of the steps before, where a transaction has several
         self._commits = 0
-        arities = {name: r.arity for name, r in worker.plan.relations.items() if r.kind == "base"}
+        arities = {name: r.given.arity for name, r in worker.plan.relations.items() if r.kind == "base"}
         self.inbound = Inbound(self._layout, worker.partition, worker.partitions, arities)
         self._files = ChangeFiles(self._layout, worker.partition)
 
@@ -85,7 +87,13 @@ class Partition:
 
     def do_rollback(self) -> None:
         self._stash = []
+        self._steps = []
         self.worker.rollback()
+
+    def do_step_over(self) -> None:
+        self._steps.append(self._changes)
+        self._changes = {}
+        self.worker.step_over()
 
     def _operations(self, share: Share) -> Iterable[Operation]:
         stash, self._stash = self._stash, []
@@ -125,11 +133,12 @@ class Partition:
     def do_commit(self, number: int = -1) -> None:
         self.worker.commit()
         self._input = ()
+        steps = [*self._steps, self._changes]
         if number >= 0 and self._files.files:
-            self._files.record(number, self._changes)
+            self._files.record(number, net(steps))
             self._files.flush()
-        self.tidy(sum(len(side) for sides in self._changes.values() for side in sides))
-        self._changes = {}
+        self.tidy(sum(len(side) for changes in steps for sides in changes.values() for side in sides))
+        self._steps, self._changes = [], {}
 
     def tidy(self, size: int) -> None:
         """Let the collector look at what is new now and then: it is off, since it would walk over all state.

@@ -27,6 +27,7 @@ from livelog.runtime.spark.config import Spark
 from livelog.runtime.spark.crew import Lost
 from livelog.runtime.spark.messages import Share, encode
 from livelog.runtime.spark.staff import ATTEMPTS, INTERRUPTED
+from livelog.runtime.steps import PassedStep
 from livelog.runtime.worker import Method, Sides
 from livelog.store.formats import Batch, BatchFile, Description, Entry
 from livelog.store.layout import sync_folder
@@ -58,6 +59,7 @@ class SparkRuntime(Clients):
     ) -> None:
         self._listening = False  # whether the workers are known to wait for the next step, after an error
         self._since = 0  # transactions since the last checkpoint
+        self._begun = False  # whether what is applied next belongs to a later step of its transaction
         super().__init__(plan, method, limit, sizes, config, description, data, allowed)
         if description is None:
             try:
@@ -194,9 +196,25 @@ class SparkRuntime(Clients):
             rest.append((last, share.files))
         return rest
 
+    def _segments(self, shares: list[Share]) -> list[tuple[float, list[Any]]]:
+        """As everywhere; rows that were pushed come last."""
+        found = super()._segments([share.operations for share in shares])
+        parts = [(when, [Share(operations, []) for operations in mine]) for when, mine in found]
+        when, last = parts[-1]
+        parts[-1] = when, [Share(a.operations, b.files) for a, b in zip(last, shares, strict=True)]
+        return parts
+
+    def _move_to(self, when: float) -> Share:
+        return Share([("@", None, when)], [])
+
+    def _step(self, clock: float, shares: list[Any], begun: bool, anew: bool, steps: list[PassedStep]) -> bool:
+        self._begun = begun
+        return super()._step(clock, shares, begun, anew, steps)
+
     def _apply(self, shares: list[Any]) -> set[int]:
+        begun, self._begun = self._begun, False
         concerned = super()._apply(self._stashed(shares))
-        if self._data is not None and self._number == 1:
+        if self._data is not None and self._number == 1 and not begun:
             concerned = concerned.union(*[list(c) for c in self._all("input")])
         return concerned
 

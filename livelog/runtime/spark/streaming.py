@@ -118,7 +118,7 @@ def _reader(
         relation = names[0]
     elif relation not in names:
         raise session._no_updates(relation)
-    relations = {name: (session.plan.relations[name], session._kinds(name)) for name in names}
+    relations = {name: (session.plan.relations[name].given, session._kinds(name)) for name in names}
     if mode == "upsert":
         for name in names if relation is None else [relation]:
             if not relations[name][0].key:
