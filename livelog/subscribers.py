@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from math import inf
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -97,6 +97,12 @@ class Subscribers:
         subscription = Subscription(relation, callback, whole)
         self.all = (*self.all, subscription)
         return subscription
+
+    def end(self, relations: Collection[str]) -> None:
+        """These views are no more, and so nobody hears of them. With the session's lock held."""
+        for subscription in self.all:
+            if subscription.relation in relations:
+                subscription.end()
 
     def relations(self) -> set[str]:
         """The views that somebody hears of. With the session's lock held."""
