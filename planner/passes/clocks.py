@@ -29,6 +29,7 @@ from operators.schedule import EMPTY, Schedule, Test
 from planner.draft import SHOWN, Clause, Draft, Latest, clock_of, components
 from planner.past import past_columns
 from planner.plan import ClockRule
+from planner.recent import recent_views
 from planner.rewrite import Fresh, fresh_after, substitute
 from planner.spelling import schedule_words
 from planner.ticking import over_one, restricted
@@ -91,6 +92,10 @@ class _Clocks:
         self.latest: dict[str, Latest] = {self.now: Latest()} if self.now in self.program.clocks else {}
         self.relations: dict[str, Relation] = dict(self.program.relations)
         self.functions = dict(draft.functions)
+
+    @cached_property
+    def recent(self) -> frozenset[str]:
+        return recent_views(self.source)
 
     @cached_property
     def past(self) -> frozenset[tuple[str, int]]:
@@ -292,7 +297,8 @@ class _Clocks:
             if last is not None:
                 found.append(Clause(clause.id, last))
                 continue
-            work = _Body(self, fresh_after(rule), bool(rule.aggregates))
+            present = rule.head.arguments[0] if rule.head.relation in self.recent else None
+            work = _Body(self, fresh_after(rule), bool(rule.aggregates), present)
             found += [Clause(clause.id, replace(rule, body=body)) for body in work.body(rule.body, {})]
         return found
 
@@ -320,12 +326,16 @@ class _Clocks:
 
 
 class _Body:
-    """The work on the bodies of one rule. With head aggregates it must stay one rule (`whole`)."""
+    """The work on the bodies of one rule. With head aggregates it must stay one rule (`whole`).
 
-    def __init__(self, work: _Clocks, fresh: Fresh, whole: bool) -> None:
+    `present`: the variable of which only the value matters that is where the clock stands, if there is one.
+    """
+
+    def __init__(self, work: _Clocks, fresh: Fresh, whole: bool, present: Any) -> None:
         self.work = work
         self.fresh = fresh
         self.whole = whole
+        self.present = present
 
     def body(self, literals: Sequence[Literal], given: Mapping[str, bool]) -> list[tuple[Literal, ...]]:
         """The bodies that together say what this one does. `given`: the outer variables, and whether they are past."""
@@ -406,7 +416,7 @@ class _Body:
                 for i, argument in enumerate(literal.arguments):
                     if isinstance(argument, Variable):
                         passed = (literal.relation, i) in self.work.past
-                        found[argument.name] = found.get(argument.name, False) or passed
+                        found[argument.name] = found.get(argument.name, False) or passed or argument == self.present
             elif isinstance(literal, Comparison) and isinstance(literal.right, Aggregate):
                 for name in variables(literal.left):
                     found.setdefault(name, False)
@@ -418,7 +428,7 @@ class _Body:
                 for one, other in ((equation.left, equation.right), (equation.right, equation.left)):
                     names = variables(other)
                     if isinstance(one, Variable) and one.name not in found and names and set(names) <= found.keys():
-                        found[one.name] = isinstance(other, Variable) and found[other.name]
+                        found[one.name] = one == self.present or (isinstance(other, Variable) and found[other.name])
                         progress = True
         return found
 

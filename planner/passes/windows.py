@@ -27,6 +27,7 @@ from operators.schedule import EMPTY, Schedule
 from planner.bounds import CLOCK, Solution, solved
 from planner.draft import SHOWN, Clause, Draft, Latest, clock_of, components
 from planner.plan import ClockRule, Input, WindowRule
+from planner.recent import atoms_of, recent_views
 from planner.rewrite import Fresh, fresh_after, substitute
 from planner.spelling import schedule_words
 from planner.translate import Translator
@@ -60,48 +61,10 @@ def windows(draft: Draft) -> Draft:
     c(count<*>) :- s while (now - 5 < @)(_, t).
     d(x, n) :- s while (now < @ + 5)(x, t), now(n).
     """
-    recent = _recent(draft)
+    recent = recent_views(draft)
     if not draft.latest and not recent:
         return draft
     return _Windows(draft, recent).draft()
-
-
-def _recent(draft: Draft) -> frozenset[str]:
-    """The views of points of which nobody needs those that have passed.
-
-    They are read by nothing but synchronised reads, and rules of such views, for the point that the rule is about.
-    """
-    program = draft.program
-    shown = {*program.outputs, *(d.relation for d in program.directives if d.kind in SHOWN)}
-    read = {r.relation for r in program.reads.values()}
-    views = program.derived
-    found = {
-        name for name in views
-        if program.relations[name].arity == 1 and name not in shown and name not in read and name not in draft.latest
-    }
-    while True:
-        wrong = {
-            atom.relation
-            for clause in draft.clauses
-            for literal, inside in _atoms(clause.rule.body)
-            if (atom := literal.atom if isinstance(literal, Negation) else literal).relation in found
-            and (inside or clause.rule.head.relation not in found or clause.rule.head.arguments != atom.arguments
-                 or not isinstance(atom.arguments[0], Variable))
-        }
-        if not wrong:
-            break
-        found -= wrong
-    used = {r.sync for r in program.reads.values()}
-    return frozenset(found) if found & used else frozenset()
-
-
-def _atoms(body: Iterable[Literal], inside: bool = False) -> Iterable[tuple[Any, bool]]:
-    """The atoms and negations of a body, and whether each is inside an aggregate."""
-    for literal in body:
-        if not isinstance(literal, Comparison):
-            yield literal, inside
-        elif isinstance(literal.right, Aggregate):
-            yield from _atoms(literal.right.body, True)
 
 
 class _Windows:
@@ -160,7 +123,7 @@ class _Windows:
         fresh = fresh_after(rule)
         if rule.head.relation in self.recent:
             rule = self.of_just_now(rule, fresh)
-        if not any(_relation(x) in self.latest for x, _ in _atoms(rule.body)):
+        if not any(_relation(x) in self.latest for x, _ in atoms_of(rule.body)):
             return clause if rule is clause.rule else replace(clause, rule=rule)
         around = self.recursive.get(rule.head.relation, frozenset())
         body = _Body(self, around, variables(rule.head)).body(rule.body, {}, ())
@@ -318,7 +281,7 @@ def _is_open(atom: Literal) -> bool:
 def _used(source: Draft, clauses: Iterable[Clause]) -> set[str]:
     """What rules read, and synchronised reads."""
     used = {name for r in source.program.reads.values() for name in (r.relation, r.sync)}
-    return used.union(*({_relation(x) for x, _ in _atoms(clause.rule.body)} for clause in clauses))
+    return used.union(*({_relation(x) for x, _ in atoms_of(clause.rule.body)} for clause in clauses))
 
 
 def _relation(literal: Any) -> str:
