@@ -13,8 +13,9 @@ __all__ = ["SCENARIOS", "Scenario"]
 class Scenario:
     """`change` is struck by faults; `more` comes after it, and must do what it should.
 
-    With `fails`, `change` fails by itself. With `near`, views are approximated: what they show depends on history, and
-    is compared with a session that nothing happens to. `several`: there are messages between two partitions.
+    With `fails`, `change` fails by itself. With `near`, what views show depends on history, as they are approximated or
+    synchronised, and is compared with a session that nothing happens to. `several`: there are messages between two
+    partitions.
     """
 
     text: str
@@ -131,6 +132,36 @@ h(x, y, z) :- l(x), r(y), z = x / y.
 s(x, sum<z>) :- h(x, _, z), !p(x, x).
 """
 
+TIMES = """
+.decl temp(r: number, v: number) key(r)
+.decl seen(x: number) ttl(6)
+.decl plain(x: number)
+.decl s(x: number) stream
+.decl alarm(t: number)
+hot(r, 100 / v) :- temp(r, v) at every(3).
+late(x) :- plain(x) at alarm.
+w(x, ts) :- s(x)@ts, now(t), t - 4 < ts, ts <= t.
+dated(x, t) :- seen(x)@t.
+when(r, t) :- hot(r, _)@t.
+reach(x, y) :- temp(x, y) at every(2).
+reach(x, y) :- reach(x, z), reach(z, y).
+total(sum<x>) :- s(x)@ts at every(5), now(t), t <= ts + 6, !seen(x).
+"""
+TIMES_FACTS: dict[str, list[Row]] = {"temp": [(1, 2), (2, 3)], "plain": [(1,)], "seen": [(1,)], "s": [(1,), (2,), (2,)]}
+TIMES_BEFORE: tuple[tuple[Operation, ...], ...] = (
+    (("advance", 1.0), ("insert", "s", (3,)), ("insert", "temp", (3, 1)), ("insert", "alarm", (8,))),
+    (("advance", 3.5), ("insert", "s", (4,)), ("delete", "plain", (1,)), ("insert", "seen", (4,))),
+)
+TIMES_CHANGE: tuple[Operation, ...] = (
+    ("insert", "temp", (1, 4)), ("insert", "seen", (1,)), ("advance", 5.0), ("insert", "s", (5,)),
+    ("insert", "plain", (2,)), ("advance", 9.5), ("delete", "temp", (2, 3)), ("insert", "s", (6,)),
+    ("insert", "alarm", (11,)), ("insert", "temp", (4, 2)), ("advance", 12.0),
+)  # fmt: skip
+TIMES_MORE: tuple[Operation, ...] = (
+    ("advance", 13.5), ("insert", "s", (7,)), ("insert", "temp", (1, 5)), ("insert", "seen", (2,)), ("advance", 17.0),
+    ("insert", "alarm", (17,)),
+)  # fmt: skip
+
 SCENARIOS: dict[str, Scenario] = {
     "mixed": Scenario(MIXED, MIXED_FACTS, MIXED_CHANGE, MIXED_MORE, MIXED_BEFORE),
     "one row": Scenario(MIXED, MIXED_FACTS, (("insert", "link", (3, 4)),), MIXED_MORE, MIXED_BEFORE),
@@ -153,6 +184,11 @@ SCENARIOS: dict[str, Scenario] = {
         (("insert", "link", (2, 0)), ("delete", "link", (4, 5)), ("insert", "link", (0, 2)), ("delete", "page", (5,))),
         ((("insert", "link", (0, 4)), ("insert", "link", (2, 1))), (("insert", "link", (5, 2)),)),
         near=True,
+    ),
+    "times": Scenario(TIMES, TIMES_FACTS, TIMES_CHANGE, TIMES_MORE, TIMES_BEFORE, near=True),
+    "a division by zero on the way": Scenario(
+        TIMES, TIMES_FACTS, (*TIMES_CHANGE[:-1], ("insert", "temp", (5, 0)), ("advance", 12.0)), TIMES_MORE,
+        TIMES_BEFORE, fails=True, near=True,
     ),
     "a second evaluation": Scenario(
         NEVER_TOGETHER,

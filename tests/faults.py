@@ -46,6 +46,8 @@ FRAME = (
 NEXT = 4000  # lines after the begin of an undoing, or of a look at the session, within which the next fault comes
 
 Views = dict[str, list[Any]]
+State = tuple[Views, Any, float]
+"""Views, facts and the clock."""
 
 
 class Strike:
@@ -116,23 +118,23 @@ class Expected:
             then = base.copy()
             then.apply(scenario.more)
             if scenario.near:
-                views, later = _undisturbed(scenario, open_, changed)
+                now, later = _undisturbed(scenario, open_, changed)
             else:
-                views, later = _evaluated(program, base), _evaluated(program, then)
-            self.states[name] = (base, views, then, later)
+                now, later = [(_evaluated(program, b), b.facts(), b.clock) for b in (base, then)]
+            self.states[name] = (now, later)
 
 
 def _evaluated(program: Any, base: Base) -> Views:
     return {name: sorted(rows) for name, rows in evaluate(program, base.facts()).items() if name in program.derived}
 
 
-def _undisturbed(scenario: Scenario, open_: Callable[[], Any], changed: bool) -> tuple[Views, Views]:
+def _undisturbed(scenario: Scenario, open_: Callable[[], Any], changed: bool) -> tuple[State, State]:
     session = open_()
     if changed:
         commit(session, scenario.change)
-    views = shown(session)
+    now = state_of(session)
     commit(session, scenario.more)
-    return views, shown(session)
+    return now, state_of(session)
 
 
 def commit(session: Any, operations: Any) -> Any:
@@ -150,6 +152,10 @@ def facts_of(session: Any) -> dict[str, Counter[Any]]:
     for name, t, copies in session._settled().facts():
         found[name][t] += copies
     return found
+
+
+def state_of(session: Any) -> State:
+    return shown(session), facts_of(session), session.clock
 
 
 class Trials:
@@ -179,13 +185,12 @@ class Trials:
 
     def _reopened(self, views: Views) -> list[str]:
         """Close the session and open it again: what is wrong then."""
-        facts, clock = facts_of(self.session), self.session.clock
+        _, facts, clock = state_of(self.session)
         self.session.close()
         self.session = livelog.resume(self.session_folder, sync=self._sync or "")
-        now = shown(self.session)
-        if (now, facts_of(self.session), self.session.clock) == (views, facts, clock):
+        if state_of(self.session) == (views, facts, clock):
             return []
-        return [f"the folder has something else than the session: {now}\n{facts_of(self.session)}"]
+        return [f"the folder has something else than the session: {state_of(self.session)}"]
 
     def _open(self, **store: Any) -> Any:
         options = {**self._options, **store}
@@ -257,8 +262,8 @@ class Trials:
         views = shown(session)
         facts, clock = facts_of(session), session.clock
         kinds = [
-            kind for kind, (base, want, _, _) in self.expected.states.items()
-            if views == {name: want[name] for name in views} and facts == base.facts() and clock == base.clock
+            kind for kind, ((want, known, time), _) in self.expected.states.items()
+            if views == {name: want[name] for name in views} and facts == known and clock == time
         ]  # fmt: skip
         if not kinds:
             kinds = ["between"]
@@ -319,16 +324,16 @@ class Trials:
     def _differences(self, told: Any, old: str, new: str, views: Views) -> list[str]:
         if new != "after":
             return ["changes are told of a transaction that is none"]
-        former = self.expected.states[old][1]
+        former = self.expected.states[old][0][0]
         return _compared(told, {name: former[name] for name in views}, views)
 
     def _goes_on(self, kind: str, views: Views) -> list[str]:
-        _, _, then, later = self.expected.states[kind]
+        later, facts, _ = self.expected.states[kind][1]
         session = self.session
         tx = commit(session, self.scenario.more)
         now = shown(session)
         problems = _compared(tx.changes, views, now)
-        if now != {name: later[name] for name in now} or facts_of(session) != then.facts():
+        if now != {name: later[name] for name in now} or facts_of(session) != facts:
             problems.append(f"the next transaction is wrong: {now}")
         session.check()
         return problems

@@ -490,6 +490,36 @@ def test_a_window_over_an_endless_stream_does_not_grow(read: str, partitions: in
     assert list(session["n"]) == [(100 if not read else 91,)]
 
 
+UNREAD = ".decl s(x: symbol) stream\n.decl d(t: number)\n.output w\nw(x) :- s(x)@ts at d, now(t), t - 3 < ts.\n"
+
+
+@pytest.mark.parametrize("more", ["", ".output all\nall(x) :- s(x).\n"])
+def test_what_waits_for_a_point_is_forgotten_when_no_window_can_show_it(more: str) -> None:
+    """Whether the stream itself forgets it or is read by somebody else, who needs all of it."""
+    session = opened(UNREAD + more)
+    run(session, ("+", "s", ("a",)), (1,), ("+", "s", ("b",)), ("+", "d", (1,)), (2,), ("+", "s", ("c",)), (9,))
+    (waiting,) = [s for s in session._runtime.workers[0].strata if hasattr(s, "_buffer")]
+    assert not waiting._buffer and not waiting.table.rows
+    assert len(session._runtime.facts()) == (4 if more else 1)
+    assert run(session, ("+", "d", (9,)), ("+", "s", ("d",)))[-1:] == [
+        (9, {"w": ([("d",)], []), **({"all": ([("d",)], [])} if more else {})})
+    ]
+
+
+def test_what_was_there_at_opening_is_forgotten_too(tmp_path: Path) -> None:
+    for checkpoint in (False, True):
+        session = opened(WINDOW, store=tmp_path / str(checkpoint))
+        run(session, (1,), ("+", "s", ("a",)), (2,), ("+", "s", ("b",)))
+        if checkpoint:
+            session.checkpoint()
+        session.close()
+        session = opened(WINDOW, store=tmp_path / str(checkpoint))
+        assert len(session._runtime.facts()) == 2
+        run(session, (7,))
+        assert session._runtime.facts() == [("s", ("b", 2), 1)]
+        session.close()
+
+
 def test_a_buffer_keeps_net_changes() -> None:
     session = opened(HOT)
     for i in range(1000):
