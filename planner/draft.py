@@ -115,7 +115,8 @@ class Draft(msgspec.Struct, frozen=True):
 
     Of time: `schedules` are the points that the clock gives to a view of points, `mixed` those of these views that have
     others as well. `latest` are the relations whose one tuple has the clock, or the last point of a schedule.
-    `clocks` and `windows` are the relations that the planner makes for points and windows, by the rules that make them.
+    `groups` has the columns that were group columns before their rule came to read a last point. `clocks` and `windows`
+    are the relations that the planner makes for points and windows, by the rules that make them.
     `hidden` are views that nobody sees but rules, because they are not whole.
     """
 
@@ -135,6 +136,7 @@ class Draft(msgspec.Struct, frozen=True):
     mixed: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
     latest: Mapping[str, Latest] = {}
+    groups: Mapping[str, tuple[int, ...]] = {}
     clocks: Mapping[str, ClockRule] = {}
     windows: Mapping[str, WindowRule] = {}
 

@@ -414,9 +414,10 @@ def test_keys_of_views() -> None:
         filled(x, max<y>) :- e(x, y).  filled(1, 2).
         total(count<*>) :- e(_, _).
         plain(x) :- e(x, _).
-        f(x, max<y>) :- named(x, y, _)@t, t > 3.""")
+        f(x, max<y>) :- named(x, y, _)@t, t > 3.
+        last(2, max<t>, 1) :- clock(t), t % 3 = 0.""")
     keys = {name: r.key for name, r in plan.relations.items() if r.kind == "view" and r.key}
-    assert keys == {"named": (0, 1), "grouped": (0, 2), "f": (0,)}
+    assert keys == {"named": (0, 1), "grouped": (0, 2), "f": (0,), "last": (0, 2)}
     assert plan.relations["named@"].key == (0, 1, 2)
 
 

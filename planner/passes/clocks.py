@@ -90,6 +90,7 @@ class _Clocks:
         self.made: dict[str, ClockRule] = {}
         self.now = clock_of(self.program)
         self.latest: dict[str, Latest] = {self.now: Latest()} if self.now in self.program.clocks else {}
+        self.groups: dict[str, tuple[int, ...]] = {}
         self.relations: dict[str, Relation] = dict(self.program.relations)
         self.functions = dict(draft.functions)
 
@@ -135,6 +136,7 @@ class _Clocks:
             mixed=mixed,
             clocks=self.made,
             latest=self.latest,
+            groups={name: columns for name, columns in self.groups.items() if len(done[name]) == 1},
             hidden=self.source.hidden | hidden,
         )
 
@@ -311,6 +313,7 @@ class _Clocks:
         points = self.conjunction(t, body)
         if points is None:
             return None
+        self.groups[rule.head.relation] = tuple(i for i, a in enumerate(rule.head.arguments) if isinstance(a, Constant))
         arguments = tuple([a if isinstance(a, Constant) else t for a in rule.head.arguments])
         atom = Atom(self.last(points), (t,), rule.span)
         return replace(rule, head=replace(rule.head, arguments=arguments), body=(atom,))

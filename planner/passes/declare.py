@@ -55,8 +55,8 @@ def declare(draft: Draft) -> Draft:
             key = tuple(c for c in range(plan.arity) if c not in near.columns)  # one key must stay on one partition
             kept = plan.partition if set(plan.partition) <= set(key) else key[:1]
             plan = replace(plan, tolerance=near, partition=kept)
-        if plan.kind == "view" and not plan.key and name in grouped and count[name] == 1 and name not in mixed:
-            plan = replace(plan, key=_groups(grouped[name]))
+        if plan.kind == "view" and not plan.key and count[name] == 1 and name not in mixed:
+            plan = replace(plan, key=_groups(grouped[name]) if name in grouped else draft.groups.get(name, ()))
         relations[name] = plan
         if relation.partition is not None and plan.partition != relation.partition:
             used = ", ".join(plan.columns[c] for c in plan.partition)
