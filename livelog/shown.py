@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from datalog.ast import Program, Relation
+from livelog.runtime.steps import copies
 from livelog.runtime.worker import Sides
-from operators.delta import Delta
 from planner.plan import Plan, RelationPlan
 
 __all__ = ["is_kept", "named", "not_kept", "settled", "shown_columns", "timeless"]
@@ -54,11 +55,15 @@ def timeless(rows: Iterable[Tuple]) -> list[Tuple]:
 
 
 def settled(sides: Sides, stream: bool) -> tuple[list[Tuple], list[Tuple]]:
-    """The changes of a base relation as lists; of a stream without times, each as often as it arrived or expired."""
-    inserted, deleted = sides
+    """The changes of a base relation as lists; of a stream without times, each as often as it arrived or expired.
+
+    What arrives while as much of the same expires is no change.
+    """
     if not stream:
+        inserted, deleted = sides
         return inserted, deleted
-    if isinstance(sides, Delta) and sides.weights is not None:
-        inserted = [t for t, n in sides.weights for _ in range(n)]
-        deleted = [t for t, n in sides.weights for _ in range(-n)]
-    return timeless(inserted), timeless(deleted)
+    came, went = map(timeless, copies(sides))
+    if came and went:
+        arrived, expired = Counter(came), Counter(went)
+        came, went = list((arrived - expired).elements()), list((expired - arrived).elements())
+    return came, went

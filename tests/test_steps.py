@@ -566,5 +566,5 @@ def test_steps_are_told_as_they_were() -> None:
     rows[(2,)] = 1
     assert sides.keys() == {"r", "p"} and list(sides["r"]) == [[(1,)], []]
     steps = [PassedStep(0.0, frozenset(), sides), PassedStep(1.0, frozenset(), {"r": Delta.weighted([((1,), -2)])})]
-    found = net(steps)
+    found = net([step.changes for step in steps])
     assert {name: list(s) for name, s in found.items()} == {"p": [[(5,)], []]}

@@ -69,6 +69,7 @@ class Adopting:
     _places: dict[int, list[int]]
     _stratum: Callable[[int, int | None, Any], Running]
     _weights: Callable[[str], Mapping[Tuple, int]]
+    _result: Callable[[str], set[Tuple]]
 
     _former: _Former | None = None
     _compares = False  # whether results are compared with those of the last commit
@@ -220,8 +221,9 @@ class Adopting:
         here = {id(running.stratum.rules) for running in self.strata}
         self._places = {rules: place for rules, place in self._places.items() if rules in here}
         if self._compares:
+            published = self._former.fields["_published"]
             self._kept = {
-                name: self._kept[name] if name in self._former.fields["_published"] else set(self.rows(name))
+                name: self._kept.get(name, set()) if name in published else self._result(name)
                 for name in self._published
             }
         self._former = None

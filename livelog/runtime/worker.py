@@ -341,13 +341,23 @@ class Worker(Adopting):
         if not kept_is_new:
             self._latest = now
         nothing: set[Tuple] = set()
-        return {
-            name: (list(new.get(name, nothing) - old.get(name, nothing)), list(old.get(name, nothing) - new[name]))
-            for name in self._published
-        }
+        found: dict[str, Pair] = {}
+        for name in self._published:
+            mine, others = new.get(name, nothing), old.get(name, nothing)
+            gained, lost = list(mine - others), list(others - mine)
+            if self.plan.relations[name].stream:
+                gained, lost = [t for t, _ in gained], [t for t, _ in lost]
+            found[name] = gained, lost
+        return found
 
     def _results(self) -> dict[str, set[Tuple]]:
-        return {name: set(self.rows(name)) for name in self._published}
+        return {name: self._result(name) for name in self._published}
+
+    def _result(self, name: str) -> set[Tuple]:
+        """What is there of a published relation: of a stream all copies of a tuple, each with a number."""
+        if self.plan.relations[name].stream:
+            return {(t, i) for t, n in self.base[name].rows.items() for i in range(n)}
+        return set(self.rows(name))
 
     # --- looking in ------------------------------------------------------------------------------------------
 
@@ -356,7 +366,10 @@ class Worker(Adopting):
         if relation in self.base:
             return self.base[relation].rows
         producer = self._producer[relation]
-        return producer.rows if isinstance(producer, Counting) else producer.home[relation].visible()
+        if isinstance(producer, Counting):
+            return producer.rows
+        assert isinstance(producer, Component)
+        return producer.home[relation].visible()
 
     def count(self, relation: str) -> int:
         """How many tuples of a relation this partition owns."""
@@ -367,7 +380,10 @@ class Worker(Adopting):
         if relation in self.base:
             return t in self.base[relation].rows
         producer = self._producer[relation]
-        return t in producer.rows if isinstance(producer, Counting) else producer.home[relation].shows(t)
+        if isinstance(producer, Counting):
+            return t in producer.rows
+        assert isinstance(producer, Component)
+        return producer.home[relation].shows(t)
 
     def remember(self, relation: str, rows: Iterable[Tuple]) -> None:
         """Before anything is evaluated: what another runtime shows of an approximated relation."""
