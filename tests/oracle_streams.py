@@ -23,6 +23,7 @@ that compute with fractions of a tick all multiples of `grid`, which divides the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,12 +34,13 @@ from tests.oracle import evaluate
 from tests.oracle_base import Base, Operation, Row, time_of
 from tests.oracle_values import OracleError
 
-__all__ = ["Moment", "Timeline", "rests"]
+__all__ = ["Moment", "Timeline", "numbered", "rests"]
 
 
 @dataclass(frozen=True)
 class Moment:
-    """How everything is at one time. Streams are shown without the times of their tuples.
+    """How everything is at one time. A row of a stream is shown without its time, and with the number of its copies
+    below it: (1, 2) is `((1, 2), 0)`, and when it has arrived again there is also `((1, 2), 1)`.
 
     `points` are the synchronised reads of which the time is a point; `full` has each view: whether these are all that
     it rests on.
@@ -116,10 +118,10 @@ class Timeline:
             return dict(self._released[read.name])
 
         relations = evaluate(self.program, facts, self.limit, reading=reading)
-        shown = {
-            name: {row[: len(self.program.relations[name].shown)] for row in relations[name]}
-            for name in (*self.program.base, *self.program.derived)
-        }
+        shown = {name: relations[name] for name in (*self.program.base, *self.program.derived)}
+        for name in self.program.base:
+            if self.program.relations[name].stream:
+                shown[name] = numbered(row[:-1] for row in self.base.copies[name].elements())
         full = {view: needed <= points for view, needed in self._rests.items()}
         return Moment(now, shown, frozenset(points), full)
 
@@ -139,6 +141,11 @@ class Timeline:
             before = self._born[read.name]
             born = self._born[read.name] = {row: before.get(row, now) for row in rows}
         return ((*row, time_of(born[row])) for row in rows)
+
+
+def numbered(rows: Iterable[Row]) -> set[Row]:
+    """The copies of rows, told apart."""
+    return {(row, i) for row, n in Counter(rows).items() for i in range(n)}
 
 
 def rests(program: ast.Program) -> dict[str, frozenset[str]]:

@@ -134,9 +134,7 @@ class Body:
             [f"{n} - {time} < {width}"],
             [f"{time} + {delay} <= {n}", f"{n} < {time} + {width} + {delay}"],
             [f"{n} >= {time} + {delay}"],
-            [f"{time} >= {width}", f"{time} <= {n}", f"{n} < {delay} * 4"],
             [f"{time} >= {width}", f"{time} <= {n}"],
-            [f"{n} >= {width} + {delay}"],
         ]
         if values := self.of("v"):
             options.append([f"{n} < {time} + {rng.choice(values)}"])
@@ -144,6 +142,8 @@ class Body:
         if not closed:
             options += [
                 [f"{n} <= {time} + {width}"],
+                [f"{time} >= {width}", f"{time} <= {n}", f"{n} < {delay} * 4"],
+                [f"{n} >= {width} + {delay}"],
                 [f"{n} - {width} <= {time}", f"{time} < {n}"],
                 [f"{n} = {time} + {delay}"],
                 [f"{n} > {width}", f"{time} < {n}"],
@@ -151,11 +151,10 @@ class Body:
                 [f"{time} / 4 = {n} / 4"],
                 [f"{n} - {n} % 3 <= {time}"],
                 [f"{n} != {time} + {delay}"],
+                [f"2 * {n} < 2 * {time} + {width}"],
             ]
             if others := [name for name in self.of("t") if name not in (n, time)]:
                 options.append([f"{n} - {time} < {rng.choice(others)}"])
-        else:
-            options.append([f"2 * {n} < 2 * {time} + {width}"])
         self.literals.extend(rng.choice(options))
         return n
 

@@ -367,5 +367,5 @@ class Draw:
         if self.views and rng.random() < 0.8:
             shown = rng.sample(self.views, rng.randint(1, len(self.views)))
             self.lines += [f".output {view.name}" for view in shown]
-            if rng.random() < 0.1:
-                self.lines.append(f".output {rng.choice(self.base).name}")
+            if rng.random() < 0.15 and not (relation := rng.choice(self.base)).bag:
+                self.lines.append(f".output {relation.name}")
