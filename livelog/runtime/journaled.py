@@ -221,7 +221,8 @@ class Journaled(Runtime):
                 behind = False
                 committed = self.committed
                 self._perform(entry)
-                self.committed = committed  # it was counted when it was run first
+                self.committed = committed  # it was counted, and told, when it was run first
+                self.decided, self.steps = None, ()
         if behind:
             self._catch_up()
 

@@ -225,7 +225,7 @@ class SparkRuntime(Clients):
         if before is None:
             undecided = self.journal.waiting
             before = self.journal.number + (1 if undecided is None else 0)
-        untold = self.decided  # what is run again below is told already
+        untold = self.decided, self.steps  # what is run again below is told already
         for attempt in range(ATTEMPTS):
             try:
                 self._start()
@@ -241,7 +241,7 @@ class SparkRuntime(Clients):
                 self._lose(Lost(f"recovery failed: {error}"))
                 raise
             finally:
-                self.decided = untold
+                self.decided, self.steps = untold
 
     def _load(self, number: int | None, clock: float, partitions: int) -> None:
         self._all("load", number, clock, partitions)
