@@ -22,7 +22,7 @@ When = tuple[Any, bool]
 class Forgetting:
     """When the tuples of a relation with `until` may go: filed when they come, and forgotten by their tables at commit.
 
-    Nothing may fail there. A tuple for which a bound cannot be computed stays: some window will say so when it gets there.
+    Nothing may fail there. A tuple for which a bound cannot be computed stays: a window will say so when it gets there.
 
     `_rows` has them by the time at which the last of the windows lets go of them, `_times` is a heap of these times. A
     window with ticks stands still between them: then tuples are filed anew for the next one. Filing a tuple twice does

@@ -9,6 +9,7 @@ import msgspec
 
 from livelog.runtime.component import Component
 from livelog.runtime.counting import Counting
+from livelog.runtime.regulated import Kept
 from operators.base import BaseTable
 
 __all__ = ["measure"]
@@ -16,7 +17,7 @@ __all__ = ["measure"]
 _size = msgspec.msgpack.Encoder().encode
 
 
-def measure(base: Mapping[str, BaseTable], strata: Iterable[Component | Counting]) -> dict[str, int]:
+def measure(base: Mapping[str, BaseTable], strata: Iterable[Component | Counting | Kept]) -> dict[str, int]:
     """Measure one partition, by the names of the fields of `livelog.stats.PartitionStats`. O(its state)."""
     fields = ("tuples", "state_bytes", "annotated", "provenance_bytes", "variables", "bdd_levels", "bdd_nodes")
     totals = dict.fromkeys((*fields, "ignored_inserts", "ignored_deletes"), 0)

@@ -34,8 +34,8 @@ class Kept:
     differs has yet to be released. Where it is evaluated for the first time, those who read it hear of all that is in
     the table; later, of what is released.
 
-    `passing` tells which tuples the worker forgets, if it does not forget them in the input as well: then they are taken
-    for tuples that are not there.
+    `passing` tells which tuples the worker forgets, if it does not forget them in the input as well: they count as ones
+    that are not there.
     """
 
     def __init__(self, stratum: Stratum, plan: Plan, table: BaseTable, passing: Forgetting | None = None) -> None:
@@ -304,7 +304,7 @@ class Dated(Kept):
 
     def _release(self) -> Delta:
         table, time = self.table, (time_of(self._now),)
-        lost = [table.like(t) for t, w in self._buffer.items() if w < 0]
+        lost = [dated for t, w in self._buffer.items() if w < 0 and (dated := table.like(t)) is not None]
         gained = [t + time for t, w in self._buffer.items() if w > 0]
         table.change([*((t, -1) for t in lost), *((t, 1) for t in gained)])
         return Delta(gained, lost)

@@ -290,7 +290,8 @@ class Runtime(Editing):
 
     def _first_due(self, before: float) -> float:
         """The first time at which something happens, if that is before another time; else this one."""
-        return min(self._all("due", before))
+        due: float = min(self._all("due", before))
+        return due
 
     def _step(self, clock: float, shares: list[Any], begun: bool, anew: bool, steps: list[PassedStep]) -> bool:
         """One step of a transaction. It has `begun` if this is not the first: now it has."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from livelog.runtime.component import Component
 from livelog.runtime.counting import Counting
+from livelog.runtime.regulated import Kept
 from planner.plan import BROADCAST, Input, JoinRule, LineageRule
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ def held_by(worker: Worker) -> dict[str, int]:
     """By side of a join, how many of its tuples this partition holds. O(tables), or O(keys) of joins that count."""
     held: dict[str, int] = {}
     for stratum, running in zip(worker.plan.strata, worker.strata, strict=True):
+        if isinstance(running, Kept):
+            continue
         for rule in stratum.rules:
             for side in _sides(rule):
                 name = _name(worker.plan, side)
