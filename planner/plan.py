@@ -426,8 +426,9 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def timed(self) -> bool:
-        """Whether what is true depends on the clock, besides `ttl`: moving it makes steps."""
-        return any(isinstance(rule, TimeRule) for s in self.strata for rule in s.rules)
+        """Whether moving the clock makes steps: what is true depends on it, besides `ttl`, or on when it came."""
+        dated = any(r.stream or r.stamped for r in self.relations.values())
+        return dated or any(isinstance(rule, TimeRule) for s in self.strata for rule in s.rules)
 
     @property
     def published(self) -> tuple[str, ...]:

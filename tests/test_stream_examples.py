@@ -27,6 +27,9 @@ from tests.oracle_streams import Timeline
 ROOT = Path(__file__).parent / "streams"
 NAMES = sorted(path.parent.name for path in ROOT.glob("*/program.dl"))
 
+# Nothing in them knows of time, so a transaction is one step.
+TIMELESS = ("03_hot_rooms", "04_view_of_a_view")
+
 # Every example on one partition and on three; the methods take turns, and two examples have them all.
 EVERY = ("09_two_rates", "16_partial_points")
 TURNS = [
@@ -97,6 +100,17 @@ def test_what_is_told(name: str, strategy: str, ship: str | None, partitions: in
         told = [line for step in steps(session, name) for line in lines(step, session.plan.outputs)]
         assert told == (ROOT / name / "expected.txt").read_text().splitlines()
         session.check()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in TIMELESS])
+def test_one_transaction_tells_the_same(name: str) -> None:
+    """Where transactions end makes no difference: all of the script in one of them is told at the same times."""
+    with opened(name) as session:
+        with session.transaction() as tx:
+            for transaction in script(name):
+                transaction.apply(tx)
+        told = [line for step in (*session.initial_steps, *tx.steps) for line in lines(step, session.plan.outputs)]
+        assert told == (ROOT / name / "expected.txt").read_text().splitlines()
 
 
 @pytest.mark.parametrize("name", NAMES)
