@@ -8,9 +8,11 @@ from the times next to the sum, from which of them on it holds.
 
 from __future__ import annotations
 
+import operator
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -20,7 +22,7 @@ from datalog.ast import Call, Comparison, Constant, Expression, Variable, variab
 from operators.expr import Apply, Col, Const, Expr
 from operators.schedule import whole
 from planner.plan import Bound
-from planner.translate import Translator, evaluate
+from planner.translate import Translator
 
 __all__ = ["CLOCK", "Solution", "Turn", "solved"]
 
@@ -30,6 +32,8 @@ CLOCK = "now"
 TURNED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 LATEST = 2.0**62
 """No clock gets here."""
+
+PLAIN: Mapping[str, Callable[..., Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 HARMLESS = {"+", "-", "*", "neg", "abs", "min", "max"}
 """Functions that have a value for all numbers, if it is in range."""
@@ -42,13 +46,13 @@ class Solution(msgspec.Struct, frozen=True):
     leaves: tuple[Bound, ...]
 
 
-class Turn(msgspec.Struct, frozen=True):
+class Turn:
     """The time at which a condition begins to hold, or ends: a function of the columns that it reads.
 
-    `where`: the condition, over these columns and the clock behind them. `total` is what the clock is compared with,
-    the sum of the terms (a sign and an expression over the columns) and `constant`. `period`: the clock is rounded down
-    to whole periods first. `ends`: the condition holds up to a time, and not from it on. The result is the first time
-    at which that has turned, or else (`last`) the last time at which it has not.
+    `where`: the condition, over these columns and the clock behind them. What the clock is compared with is the sum of
+    the terms (a sign and an expression over the columns) and `constant`. `period`: the clock is rounded down to whole
+    periods first. `ends`: the condition holds up to a time, and not from it on. The result is the first time at which
+    that has turned, or else (`last`) the last time at which it has not.
 
     >>> import operator as o
     >>> n_minus_5 = Apply("-", o.sub, (Col(1), Const(5)), "-")
@@ -57,51 +61,79 @@ class Turn(msgspec.Struct, frozen=True):
     (8, 8.5, 5.300000000000001)
     """
 
-    where: Expr
-    terms: tuple[tuple[int, Expr], ...]
-    constant: Any
-    period: Any
-    ends: bool
-    last: bool
+    __slots__ = ("_holds", "_terms", "said")
+
+    def __init__(
+        self, where: Expr, terms: tuple[tuple[int, Expr], ...], constant: Any, period: Any, ends: bool, last: bool
+    ) -> None:
+        self.said = where, terms, constant, period, ends, last
+        self._holds = _function(where)
+        self._terms = [(sign, _function(term)) for sign, term in terms]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Turn) and self.said == other.said
+
+    def __hash__(self) -> int:
+        return hash(self.said)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Turn, self.said
 
     def __call__(self, *values: Any) -> Any:
-        total = self.constant
-        for sign, term in self.terms:
-            total += sign * evaluate(term, values)
-        if type(total) is int and type(self.period) is not float:
-            return total if self.period is None else self.rounded(total)
-        return self.settled(float(total if self.period is None else self.rounded(total)), values)
+        _, _, total, period, _, _ = self.said
+        for sign, term in self._terms:
+            total += sign * term(values)
+        if period is not None:
+            total = self.rounded(total)
+        return total if type(total) is int else self.settled(total, values)
 
     def rounded(self, total: Any) -> Any:
         """The multiple of the period at which the clock, rounded down, gets behind the total, or (`last`) to it."""
-        periods = -(-total // self.period) if self.last else total // self.period + 1
-        return periods * self.period
+        _, _, _, period, _, last = self.said
+        if type(total) is not int:
+            total = float(total)
+        return (-(-total // period) if last else total // period + 1) * period
 
     def settled(self, guess: float, values: tuple[Any, ...]) -> Any:
         """The time next to a guess at which the condition turns: found by doubling steps, and then halving them.
 
         The clock is never below 0. What has turned by then has always been so; what has not at `LATEST` never will.
         """
-        first = self.period is not None or not self.last
-        if not self.before(0.0, values):
-            return 0 if first else -1
-        if self.before(LATEST, values):
-            return inf
+        _, _, _, period, _, last = self.said
         low = high = max(0.0, min(guess, LATEST))
         step = 1
         while not self.before(low, values):
+            if low == 0:
+                return 0 if period is not None or not last else -1
             low, high, step = _moved(low, -step), low, step * 2
         step = 1
         while self.before(high, values):
+            if high == LATEST:
+                return inf
             low, high, step = high, _moved(high, step), step * 2
         while _rank(high) - _rank(low) > 1:
             middle = _moved(low, (_rank(high) - _rank(low)) // 2)
             low, high = (middle, high) if self.before(middle, values) else (low, middle)
-        return whole(high if first else low)
+        return whole(low if last and period is None else high)
 
     def before(self, time: float, values: tuple[Any, ...]) -> bool:
         """Whether the condition has not turned yet."""
-        return bool(evaluate(self.where, (*values, whole(time)))) is self.ends
+        return bool(self._holds((*values, int(time) if time.is_integer() else time))) is self.said[4]
+
+
+def _function(expr: Expr) -> Callable[[tuple[Any, ...]], Any]:
+    """An expression over numbers as a function of a row. What Python computes is not looked at again."""
+    if isinstance(expr, Col):
+        return itemgetter(expr.index)
+    if isinstance(expr, Const):
+        value = expr.value
+        return lambda row: value
+    below = [_function(argument) for argument in expr.arguments]
+    function = PLAIN.get(expr.inline or "", expr.function)
+    if len(below) == 2:
+        left, right = below
+        return lambda row: function(left(row), right(row))
+    return lambda row: function(*[argument(row) for argument in below])
 
 
 def _rank(x: float) -> int:
@@ -142,6 +174,7 @@ def solved(node: Comparison, places: Mapping[str, int], translator: Translator) 
 
     >>> from datalog.ast import Program
     >>> from datalog.parser import parse
+    >>> from planner.translate import evaluate
     >>> def bounds(text, *row):
     ...     (condition,) = parse(f"r(t) :- {text}.").rules[0].body
     ...     solution = solved(condition, {"ts": 0, "w": 1}, Translator(Program((), {}), {}))
@@ -177,8 +210,10 @@ def solved(node: Comparison, places: Mapping[str, int], translator: Translator) 
         last = op in ("<=", ">")
         if whole_.period is not None:
             last = op in ("<", ">=")  # the multiple at the total, and not the one behind it
-        turn = Turn(where, terms, sign * whole_.constant, whole_.period, ends, last)
         strict = op in ("<", ">") if whole_.period is None else ends
+        if isinstance(node.left, Variable) and isinstance(node.right, Variable):
+            return Bound(columns[0], strict)  # nothing is computed
+        turn = Turn(where, terms, sign * whole_.constant, whole_.period, ends, last)
         time: Expr = Const(turn()) if not columns else Apply("time", turn, columns)
         return Bound(time, strict)
 

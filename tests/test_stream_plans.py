@@ -35,7 +35,7 @@ def program_of(text: str) -> Program:
 
 
 def plan_of(text: str) -> Plan:
-    return planner.plan(program_of(text))
+    return planner.plan(program_of(text), share=False)
 
 
 def rule(plan: Plan, head: str) -> Any:
@@ -55,7 +55,7 @@ class Both(Timeline):
 
     def __init__(self, program: Program, partitions: int, grid: float = 1) -> None:
         super().__init__(program, grid, 5_000_000)
-        self.plan = planner.plan(program)
+        self.plan = planner.plan(program, share=False)
         assert not list(problems(self.plan))
         planner.explain(self.plan)
         self.interpreter = TimedInterpreter(self.plan, partitions)
