@@ -233,7 +233,7 @@ def _checked(new: Program, former: Program, gone: Collection[str] = ()) -> Progr
         if name in relations:
             relations[name] = _renamed(relations[name], old)
         elif name in former.base:
-            relations[name] = old
+            relations[name] = old if old.declared else _unknown(old)
     directives = tuple(d for d in checked.directives if d.kind != _KNOWN)
     return replace(checked, relations=relations, directives=directives, problems=())
 
@@ -243,6 +243,11 @@ def _renamed(relation: Relation, old: Relation) -> Relation:
         replace(column, name=before.name) for column, before in zip(relation.columns, old.columns, strict=True)
     )
     return replace(relation, columns=columns)
+
+
+def _unknown(relation: Relation) -> Relation:
+    """A relation of which no rule tells anything any more."""
+    return replace(relation, columns=tuple(replace(c, type="any", numeric=False) for c in relation.columns))
 
 
 def _shown(program: Program, piece: Program) -> tuple[str, ...] | None:

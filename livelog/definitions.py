@@ -67,9 +67,9 @@ class Defining:
         self._deletable = {name: coerce for name, coerce in self._updatable.items() if not relations[name].stream}
         self._shown_bases = tuple(name for name in views if relations[name].kind == "base")
 
-    def _follow_program(self) -> None:
-        """Be a session of the program that the runtime has, if an edit stands of which nobody was told yet."""
-        planned = self._runtime.planned
+    def _follow_program(self, planned: Planned | None) -> None:
+        """Be a session of the program that the runtime has. It may have another one by now: an edit was interrupted when
+        it stood."""
         if planned is not None and planned is not self._planned:
             gone = self.program.derived - planned.program.derived
             self._take(planned)
@@ -145,6 +145,8 @@ class Defining:
                 self._failed(error, started)
                 self._standing(error)
                 raise
+            finally:
+                self._follow_program(runtime.planned)
             log = self._done(changes, started)
         self._subscribers.deliver()
         return log
@@ -165,10 +167,15 @@ class Defining:
 
 
 def _kinds(planned: Planned, name: str) -> list[str]:
+    """The types of a base relation's columns, as they were planned; where that is any, what rules take them for."""
     known = planned.program.relations.get(name.removesuffix("#facts"))
+    types = list(planned.plan.relations[name].types)
     if known is None:  # one that the planner made
-        return list(planned.plan.relations[name].types)
-    return ["numeric" if c.type == "any" and c.numeric else c.type for c in known.shown]
+        return types
+    return [
+        kind if kind != "any" else "numeric" if c.type == "any" and c.numeric else c.type
+        for c, kind in zip(known.shown, types, strict=False)
+    ]
 
 
 def _named(planned: Planned, name: str) -> bool:

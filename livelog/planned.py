@@ -48,9 +48,9 @@ class Planned:
 
     def drop(self, names: Iterable[str]) -> tuple[Edit, Planned]:
         """The same for views that go. Raises where they cannot."""
-        gone = tuple(dict.fromkeys(names))
+        gone = tuple(names)
         program = dropped(self.program, gone)
-        return Edit(drop=gone), replace(self, program=program, plan=reduce(self.plan, program))
+        return Edit(drop=tuple(dict.fromkeys(gone))), replace(self, program=program, plan=reduce(self.plan, program))
 
     def after(self, edit: Edit) -> Planned:
         """What a logged edit leads to."""

@@ -420,8 +420,9 @@ class Session(Defining):
     def _done(self, changes: dict[str, Sides], started: float) -> ChangeLog:
         """A transaction was committed: count it, and queue what subscribers will hear of it. With the lock held."""
         runtime = self._runtime
-        if runtime.planned is not self._planned:
-            self._follow_program()
+        planned = runtime.coming or runtime.planned
+        if planned is not self._planned:
+            self._follow_program(planned)
         self._last_seconds = seconds = time.perf_counter() - started
         self._seconds += seconds
         # the log's, also where its changes are yet to be published
@@ -699,7 +700,8 @@ class Session(Defining):
 
         `checkpointLocation` is the query's own, as everywhere in Structured Streaming. For the options see
         `livelog.runtime.spark.streaming.stream`: `relation`, `mode` ("append", "upsert", "changes"), `op_column`,
-        `relation_column`, `order_column`, `query_name`, `trigger`, `on_error` ("stop", "skip"), `accept_loss`.
+        `relation_column`, `order_column`, `time_column`, `query_name`, `trigger`, `on_error` ("stop", "skip"),
+        `accept_loss`.
         """
         self._spark  # noqa: B018  (or it says what is needed)
         from livelog.runtime.spark.streaming import stream
@@ -726,6 +728,8 @@ class Session(Defining):
     def _alive(self) -> None:
         if self._closed:
             raise UsageProblem("the session is closed")
+        if self._runtime.planned is not self._planned:
+            self._follow_program(self._runtime.planned)
 
     def __enter__(self) -> Session:
         self._alive()

@@ -36,8 +36,8 @@ class Adoption:
 class Editing:
     """What of a runtime follows from its program, and how that changes.
 
-    `planned` is the program that the partitions have, with its plan; in a transaction that is an edit, already the new
-    one. Only a runtime that was given a program can be edited.
+    `planned` is the program that stands, with its plan, and `coming` the one to which a transaction under way goes
+    over: then `plan` is already that of the latter. Only a runtime that was given a program can be edited.
     """
 
     plan: Plan
@@ -45,12 +45,12 @@ class Editing:
     clock: float
     steps: tuple[PassedStep, ...]
     planned: Planned | None = None
+    coming: Planned | None = None
     _method: Method
     _recompute: bool
     _sizes: Mapping[str, int]
     _timed: bool
     _watch: Watch
-    _former: Planned | None = None  # what the program was, while a transaction changes it
 
     def _fit(self, plan: Plan) -> None:
         """Take over a plan."""
@@ -64,7 +64,6 @@ class Editing:
 
     def _use(self, planned: Planned) -> None:
         """Be a runtime of this program, as far as what is here knows of it."""
-        self.planned = planned
         self._sizes = planned.sizes
         self._watch.plan = planned.plan
         self._fit(planned.plan)
@@ -79,7 +78,7 @@ class Editing:
     def _adopt(self, adoption: Adoption) -> dict[str, Sides]:
         """Let the partitions adopt a plan, and evaluate what is new."""
         assert self.planned is not None, "a runtime with a program"
-        self._former = self.planned
+        self.coming = adoption.planned
         self._use(adoption.planned)
         self._evaluate(self._hand_over(adoption))
         if self._sizes:
@@ -97,17 +96,19 @@ class Editing:
     def _retract(self) -> None:
         """All partitions are as they were before the edit, also if they have not heard of it."""
         self._all("retract")
-        assert self._former is not None
-        self._use(self._former)
-        self._former = None
+        self._forget_coming()
 
-    def _adopt_unevaluated(self, planned: Planned) -> None:
-        """Go over to a program before anything is evaluated."""
-        self._former = self.planned
-        self._use(planned)
-        self._hand_over(Adoption(Edit(), planned))
-        self._all("commit")
-        self._former = None
+    def _forget_coming(self) -> None:
+        """The program that stands is the one that counts, after all."""
+        assert self.planned is not None
+        self._use(self.planned)
+        self.coming = None
+
+    def _stand(self) -> None:
+        """A transaction stands: the program to which it went over is the one that there is."""
+        if self.coming is not None:
+            self.planned = self.coming
+            self.coming = None
 
     # --- what a runtime has ------------------------------------------------------------------------------------
 

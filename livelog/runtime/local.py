@@ -153,7 +153,7 @@ class LocalRuntime(Runtime):
         self.clock = workers[0].clock
         for worker in workers:
             worker.commit()
-        self._former = None
+        self._stand()
         self.committed = self.state
         self.state = WHOLE
 

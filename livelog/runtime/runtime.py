@@ -188,7 +188,7 @@ class Runtime(Editing):
     def _roll_back(self) -> None:
         """Back to the last commit: the facts are restored, and the views evaluated anew from them; or the former program
         is, whose views have not been touched."""
-        if self._former is not None:
+        if self.coming is not None:
             self._retract()
         else:
             self._all("rollback")
