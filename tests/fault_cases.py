@@ -158,8 +158,8 @@ TIMES_CHANGE: tuple[Operation, ...] = (
     ("insert", "alarm", (11,)), ("insert", "temp", (4, 2)), ("advance", 12.0),
 )  # fmt: skip
 TIMES_MORE: tuple[Operation, ...] = (
-    ("advance", 13.5), ("insert", "s", (7,)), ("insert", "temp", (1, 5)), ("insert", "seen", (2,)), ("advance", 17.0),
-    ("insert", "alarm", (17,)),
+    ("insert", "s", (7,)), ("insert", "temp", (1, 5)), ("insert", "seen", (2,)), ("advance", 17.0),
+    ("insert", "alarm", (17,)), ("insert", "temp", (2, 7)),
 )  # fmt: skip
 
 SCENARIOS: dict[str, Scenario] = {

@@ -66,8 +66,8 @@ class Forgetting:
     def _put(self, when: When, t: Tuple) -> None:
         rows = self._rows.get(when)
         if rows is None:
-            self._rows[when] = {t}
             heappush(self._times, when)
+            self._rows[when] = {t}
         else:
             rows.add(t)
 
@@ -75,7 +75,7 @@ class Forgetting:
         """The tuples that may go now that the clock is there. A batch is let go of when the next one is asked for."""
         times = self._times
         while times and times[0] < (now, True):
-            rows = self._rows[times[0]]
+            rows = self._rows.get(times[0], set())  # empty, if it was interrupted here
             if self._ticks:
                 staying = {t for t, _ in self.staying([(t, 1) for t in rows], now)}
                 points = [p for ticks in self._ticks if (p := ticks.next_after(now)) is not None]
@@ -84,7 +84,7 @@ class Forgetting:
                         self._put((min(points), False), t)
                 rows = rows - staying
             yield rows
-            del self._rows[times[0]]
+            self._rows.pop(times[0], None)
             heappop(times)
 
     def staying(self, batch: list[tuple[Tuple, int]], now: float) -> list[tuple[Tuple, int]]:
