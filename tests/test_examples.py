@@ -28,8 +28,6 @@ ENDLESS = {"02_costs", "04_shortest_paths"}  # naive evaluation would not end: t
 
 
 APPROXIMATED = {"11_pagerank"}  # they show what is close enough to what the oracle says
-TIMED = ["16_parking_lot", "17_recent_links"]  # they run in one process
-UNTIMED = [name for name in NAMES if name not in TIMED]
 
 
 def options(name: str) -> dict[str, Any]:
@@ -105,7 +103,9 @@ def _tupled(value: Any) -> Any:
     return tuple(map(_tupled, value)) if isinstance(value, list) else value
 
 
-WAYS = pytest.mark.parametrize(
+@pytest.mark.everywhere(spark=10, cluster=1)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
     "how",
     [
         {"strategy": "recompute"},
@@ -120,38 +120,15 @@ WAYS = pytest.mark.parametrize(
     ids=["recompute", "lazy", "eager", "demand", "dred", "dred-3", "relative-3", "relative-eager"],
 )
 
-
-@pytest.mark.everywhere(spark=10, cluster=1)
-@pytest.mark.parametrize("name", UNTIMED)
-@WAYS
 def test_every_way_to_evaluate_agrees(name: str, how: dict[str, Any]) -> None:
-    agree(name, how)
-
-
-@pytest.mark.parametrize("name", TIMED)
-@WAYS
-def test_every_way_to_evaluate_agrees_on_time(name: str, how: dict[str, Any]) -> None:
-    agree(name, how)
-
-
-def agree(name: str, how: dict[str, Any]) -> None:
     for plain, other in zip(states(name, partitions=1), states(name, **how), strict=True):
         for relation in plain.program.outputs:
             assert list(plain[relation]) == list(other[relation])
 
 
 @pytest.mark.everywhere(spark=4, cluster=1)
-@pytest.mark.parametrize("name", [name for name in SCRIPTED if name not in {*ENDLESS, *APPROXIMATED, *TIMED}])
+@pytest.mark.parametrize("name", [name for name in SCRIPTED if name not in ENDLESS | APPROXIMATED])
 def test_the_oracle_agrees(name: str) -> None:
-    held_against_the_oracle(name)
-
-
-@pytest.mark.parametrize("name", TIMED)
-def test_the_oracle_agrees_on_time(name: str) -> None:
-    held_against_the_oracle(name)
-
-
-def held_against_the_oracle(name: str) -> None:
     for step, session in enumerate(states(name)):
         if step == 0:
             script = list(read_script((EXAMPLES / name / "updates.txt").read_text().splitlines()))

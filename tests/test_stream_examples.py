@@ -94,6 +94,7 @@ def test_they_are_all_there() -> None:
         assert (ROOT / name / "program.dl").read_text().startswith("// ")
 
 
+@pytest.mark.everywhere(spark=6, cluster=1)
 @pytest.mark.parametrize(("name", "strategy", "ship", "partitions"), RUNS)
 def test_what_is_told(name: str, strategy: str, ship: str | None, partitions: int) -> None:
     with opened(name, strategy=strategy, ship=ship, partitions=partitions) as session:
