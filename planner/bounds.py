@@ -187,6 +187,8 @@ def solved(node: Comparison, places: Mapping[str, int], translator: Translator) 
     """
     if node.op not in TURNED:
         return None
+    if node.op in (">", ">="):  # what says the same is the same
+        node = replace(node, op=TURNED[node.op], left=node.right, right=node.left)
     sides = _linear(node.left), _linear(node.right)
     if None in sides:
         return None

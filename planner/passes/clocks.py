@@ -262,6 +262,8 @@ class _Clocks:
         return name
 
     def make(self, name: str, what: Any, schedule: Schedule) -> str:
+        while name in self.made and self.made[name].ticks != schedule:
+            name += "'"  # what is said in the same words may still differ
         self.made[name] = ClockRule(name, name, what, schedule, name)
         numbers = all(isinstance(x, int) for part in schedule.parts for x in (part.period, part.start))
         column = Column("t", "number" if numbers else "any", numeric=True)
@@ -324,6 +326,8 @@ class _Clocks:
     def test(self, schedule: Schedule, t: Variable, wanted: int) -> Comparison:
         """The condition that a time is a point of a schedule, or (wanted 0) that it is not."""
         name = f"in {schedule_words(schedule)}"
+        while self.functions.get(name, Test(schedule)) != Test(schedule):
+            name += "'"
         self.functions[name] = Test(schedule)
         return Comparison("=", Call(name, (t,), t.span, "number"), Constant(wanted, t.span), t.span)
 

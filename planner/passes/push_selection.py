@@ -103,7 +103,7 @@ def _prove(draft: Draft, name: str, component: frozenset[str]) -> Selection:
     for directive in draft.program.directives:
         if directive.relation == name and directive.kind in SHOWN:
             raise Refusal(f".{directive.kind} {name} asks for all of its tuples")
-    if any(read.relation == name for read in draft.program.reads.values()):
+    if any(name in (read.relation, read.sync) for read in draft.program.reads.values()):
         raise Refusal("it is read with times or at points")
     if any(window.input.relation == name for window in draft.windows.values()):
         raise Refusal("a window shows its tuples")

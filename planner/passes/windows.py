@@ -162,11 +162,15 @@ class _Windows:
         texts = sorted({self.text(condition, atom, ticks) for condition, _ in found})
         behind = "" if ticks is None else f", of {schedule_words(ticks)}"
         name = f"{source.name} while ({' and '.join(texts)}{behind})"
-        if name not in self.made:
-            enters = tuple(dict.fromkeys(b for _, solution in found for b in solution.enters))
-            leaves = tuple(dict.fromkeys(b for _, solution in found for b in solution.leaves))
-            self.made[name] = WindowRule(name, name, Input(source.name, ()), enters, leaves, ticks, name)
-            self.relations[name] = replace(source, name=name, key=(), ttl=None, stream=False, declared=False)
+        enters = tuple(dict.fromkeys(b for _, solution in found for b in solution.enters))
+        leaves = tuple(dict.fromkeys(b for _, solution in found for b in solution.leaves))
+        while True:
+            rule = WindowRule(name, name, Input(source.name, ()), enters, leaves, ticks, name)
+            known = self.made.setdefault(name, rule)
+            if set(known.enters) == set(enters) and set(known.leaves) == set(leaves) and known.ticks == ticks:
+                break
+            name += "'"  # columns may have the same name
+        self.relations[name] = replace(source, name=name, key=(), ttl=None, stream=False, declared=False)
         return name
 
     def text(self, condition: Comparison, atom: Atom, ticks: Schedule | None) -> str:
