@@ -73,7 +73,10 @@ class StepLog:
     def all(self) -> list[Operation]:
         """All tuples of all outputs, as they are now."""
         time = self.session.clock
-        return [Operation("+", name, row, time) for name in self._relations for row in self.session[name]]
+        found = [Operation("+", name, row, time) for name in self._relations for row in self.session[name]]
+        if found:
+            self.time = time
+        return found
 
     def lines(self, operations: Sequence[Operation], paint: Paint | None = None) -> Iterator[str]:
         """Operations as lines of an update script. Before all of a relation is told, all of it is deleted."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from datalog.ast import Directive, Program
-from datalog.report import listed
-from livelog.complete import FORMS
 from livelog.io.problems import directive_problem
 
 __all__ = ["Form", "form_of"]
@@ -93,14 +91,12 @@ def form_of(program: Program, directive: Directive, default: Form = FACTS) -> Fo
 
 def _is_complete(program: Program, directive: Directive) -> bool:
     """Whether a directive asks for all of a relation, and not for what changes in it."""
-    form = directive.parameters.get("form", FORMS[0])
-    if form not in FORMS:
-        raise directive_problem(f"form is {listed(FORMS, 'or')}, not '{form}'", program, directive)
+    complete = bool(directive.parameters.get("form") == "complete")  # what else there may be, the checker knows
     relation = program.relations.get(directive.relation)
-    if form == "complete" and relation is not None and relation.bag:
+    if complete and relation is not None and relation.bag:
         what = "is a stream" if relation.stream else "is a bag, which may have a row more than once"
         raise directive_problem(f"{directive.relation} {what}: only its changes can be told", program, directive)
-    return bool(form == "complete")
+    return complete
 
 
 def _check_parquet(program: Program, directive: Directive) -> None:
