@@ -537,14 +537,16 @@ def test_steps_in_the_repl(place: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_questions_with_times(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     more = "when(r, t) :- temp(r, _)@t.\neven(t) :- clock(t), t % 2 = 0.\nx(r) :- temp(r, _) at even.\n"
     (place / "p.dl").write_text(UP.partition(".output")[0] + more)
-    said = talk(
-        capsys, "p.dl", "load u.txt", '@21 +ping("z")', "?ping(x)", '?ping("a")', "?temp(r, v)@t", "?temp(r, v)@t, now(n), t < n - 14", "?ping(r)@t, t > 0", "?temp(r, v) at every(2)", "?temp(r, _) at even, !hot(r, 1)", "?ping(r)@_", "valid hot",
-        "valid lately", "views",
+    asked = (
+        "?ping(x)", '?ping("a")', "?temp(r, v)@t", "?temp(r, v)@t, now(n), t < n - 14", "?ping(r)@t, t > 0",
+        "?temp(r, v) at every(2)", "?temp(r, _) at even, !hot(r, 1)", "?ping(r)@_", "valid hot", "valid lately", "views",
     )  # fmt: skip
+    said = talk(capsys, "p.dl", "load u.txt", '@21 +ping("z")', *asked)
     said = said[said.index("3 transactions applied") + 2 :]
     assert said[:18] == [
         'x = "z"', "1 answer", "no", 'r = "a", v = 101, t = 5', "1 answer", 'r = "a", v = 101, t = 5, n = 21',
-        "1 answer", 'r = "z", t = 21', "1 answer", 'r = "a", v = 101', "1 answer", 'r = "a"', "1 answer", 'r = "z"', "1 answer",
+        "1 answer", 'r = "z", t = 21', "1 answer", 'r = "a", v = 101', "1 answer", 'r = "a"', "1 answer", 'r = "z"',
+        "1 answer",
         "through 21, next refresh at 22", "through 21, next refresh unknown", "base  open(room: symbol)  1 tuple",
     ]  # fmt: skip
     assert "base  ping(room: symbol)  1 tuple" in said and "view  even(t: number)  points of the clock" in said
