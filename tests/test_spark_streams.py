@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import livelog
+from datalog.errors import UsageProblem
 from tests.kills import Ambush
+from tests.test_streaming import Folder
 
 PROGRAM = """
 .decl roomTemp(room: symbol, temp: number) key(room)
@@ -131,3 +133,67 @@ def test_a_data_frame_arrives_in_a_stream(spark: Any) -> None:
         session.load("reading", frame)
         assert ("a", 130, 2) in session["recent"] and session.clock == 2
         assert sorted(session["reading"]) == [("a", 130)] * 2 + [("b", 70)] * 4
+
+
+# --- event time ------------------------------------------------------------------------------------------------
+
+SENSORS = """
+.decl reading(room: symbol, temp: number) stream
+.output lately
+.output hot
+lately(r, v, t) :- reading(r, v)@t, now(n), n - 30 < t, t <= n.
+hot(r, v) :- reading(r, v)@t at every(10), now(n), n - 30 < t, t <= n, v > 80.
+"""
+START = 1_767_225_600  # the beginning of 2026
+
+
+def sensed(room: str, temp: int, second: int) -> dict[str, Any]:
+    return {"room": room, "temp": temp, "at": f"2026-01-01T00:{second // 60:02}:{second % 60:02}Z"}
+
+
+def test_the_watermark_is_the_clock(spark: Any, tmp_path: Path) -> None:
+    files = Folder(spark, tmp_path, "room string, temp long, at timestamp")
+    dated = files.stream.withWatermark("at", "5 seconds")
+    steps: list[tuple[float, list[tuple[str, Any]]]] = []
+    folder = tmp_path / "session"
+    with livelog.open(SENSORS, runtime=livelog.Spark(spark, partitions=2, checkpoint=folder)) as session:
+        session.subscribe("hot", lambda changes: steps.append((changes.time - START, changes.operations)))
+        files.put(sensed("a", 90, 12), sensed("b", 95, 4))  # no watermark yet: all of it waits
+        files.put(sensed("a", 85, 31), sensed("c", 99, 8))  # up to 7: b
+        query = session.stream(dated, tmp_path / "query", relation="reading", time_column="at", on_error="skip")
+        query.processAllAvailable()
+        assert session.clock == START + 7 and sorted(session["lately"]) == [("b", 95, START + 4)]
+        assert steps == []
+        files.put(sensed("z", 100, 6), sensed("d", 70, 45))  # up to 26; z is late
+        query.processAllAvailable()
+        assert session.clock == START + 26 and query.rejected == 1
+        assert sorted(session["lately"]) == [("a", 90, START + 12), ("b", 95, START + 4), ("c", 99, START + 8)]
+        query.stop()
+    with livelog.resume(folder, runtime=livelog.Spark(spark, partitions=2)) as session:
+        session.subscribe("hot", lambda changes: steps.append((changes.time - START, changes.operations)))
+        query = session.stream(dated, tmp_path / "query", relation="reading", time_column="at", on_error="skip")
+        files.put(sensed("d", 120, 60))  # up to 40: what waited before
+        files.put(sensed("d", 60, 61))  # up to 55
+        query.processAllAvailable()
+        query.stop()
+        assert session.clock == START + 55
+    assert steps == [
+        (10, [("+", ("b", 95)), ("+", ("c", 99))]),
+        (20, [("+", ("a", 90))]),
+        (34, [("-", ("b", 95))]),
+        (38, [("-", ("c", 99))]),
+        (40, [("+", ("a", 85))]),
+        (42, [("-", ("a", 90))]),
+    ]
+
+
+def test_an_event_time_needs_a_watermark(spark: Any, tmp_path: Path) -> None:
+    files = Folder(spark, tmp_path, "room string, temp long, at timestamp").stream
+    with livelog.open(SENSORS, runtime=livelog.Spark(spark, partitions=1)) as session:
+        for frame, column, why in [
+            (files, "at", "no watermark"),
+            (files.withWatermark("at", "1 second"), "temp", "no timestamp, but bigint"),
+            (files.withWatermark("at", "1 second"), "then", "no column `then`"),
+        ]:
+            with pytest.raises(UsageProblem, match=why):
+                session.stream(frame, tmp_path / "query", relation="reading", time_column=column)

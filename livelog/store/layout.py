@@ -14,6 +14,7 @@ Whatever the umask says, all of it is for its owner alone: files have the mode 0
     changes/VIEW/PARTITION.log   the change log of a followed view
     followers/VIEW/NAME          the last transaction of which a follower of a view has read what it changed
     rejected/QUERY/BATCH.jsonl   the rows of a micro-batch that a streaming query left out
+    waiting/QUERY/BATCH          the rows of which the time had not come, after a micro-batch
 """
 
 from __future__ import annotations
@@ -116,6 +117,10 @@ class Layout:
     def rejected(self, query: str, batch: int) -> Path:
         """The rows of a micro-batch that a streaming query left out."""
         return self.refused / file_name(query) / f"{batch}.jsonl"
+
+    def waiting(self, query: str, batch: int) -> Path:
+        """The rows of a streaming query of which the time had not come, after a micro-batch."""
+        return self.directory / "waiting" / file_name(query) / str(batch)
 
     def __repr__(self) -> str:
         return f"Layout({str(self.directory)!r})"

@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.streaming.query import StreamingQuery
 
 from datalog.errors import LivelogError, RuntimeProblem, UsageProblem
+from livelog.operations import Operation
 from livelog.runtime.spark.dataframes import cut, explained, gathered
+from livelog.runtime.spark.eventtime import Dated, EventTimes, check_time_column, watermark
 from livelog.runtime.spark.jvm import mute, own_python, quiet, talking
 from livelog.runtime.spark.updates import Rejected, UpdateReader
 from livelog.store.layout import make_folder, write_atomically
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from livelog.session import Session
 
@@ -48,6 +50,7 @@ def stream(
     op_column: str = "op",
     relation_column: str | None = None,
     order_column: str | None = None,
+    time_column: str | None = None,
     query_name: str | None = None,
     trigger: str | Mapping[str, Any] | None = None,
     on_error: str = "stop",
@@ -60,6 +63,8 @@ def stream(
     with a `key`: a known key gets new values), or "changes" (`op_column` says insert, update or delete); without it,
     "changes" if there is such a column. Within a micro-batch deletions come before insertions, unless
     `order_column` says in which order things happened: then all of it goes through this process, in that order.
+    `time_column` says when it happened: then Spark's watermark is the clock, in seconds since 1970, and each row comes
+    at its time, when the watermark has passed it; rows older than the clock are late, and fit no relation.
     `trigger` is what `DataStreamWriter.trigger` takes: `{"availableNow": True}`, or an interval as text.
 
     A transaction that fails stops the query with its error; nothing of its micro-batch is applied. `on_error` is what
@@ -71,8 +76,10 @@ def stream(
     session._spark  # noqa: B018  (or it says what is needed)
     if on_error not in ON_ERROR:
         raise UsageProblem(f"unknown on_error {on_error!r}: it is one of {', '.join(ON_ERROR)}")
-    reader = _reader(session, df, relation, mode, op_column, relation_column, order_column, on_error == "skip")
-    feed = _Feed(session, reader, order_column, accept_loss)
+    reader = _reader(
+        session, df, relation, mode, op_column, relation_column, order_column, time_column, on_error == "skip"
+    )
+    feed = _Feed(session, df.sparkSession, reader, order_column, time_column, accept_loss)
     writer = df.writeStream.foreachBatch(feed.apply).option("checkpointLocation", str(checkpointLocation))
     if query_name is not None:
         writer = writer.queryName(query_name)
@@ -92,6 +99,7 @@ def _reader(
     op_column: str,
     relation_column: str | None,
     order_column: str | None,
+    time_column: str | None,
     skips: bool,
 ) -> UpdateReader:
     """What reads the rows of a stream. Raises `UsageProblem` for whatever can be known to be wrong already."""
@@ -102,9 +110,13 @@ def _reader(
     if mode not in MODES:
         raise UsageProblem(f"unknown mode {mode!r}: it is one of {', '.join(MODES)}")
     op = op_column if mode == "changes" else None
-    for column in (op, relation_column, order_column):
+    for column in (op, relation_column, order_column, time_column):
         if column is not None and column not in df.columns:
             raise UsageProblem(f"the stream has no column `{column}` (it has {', '.join(df.columns)})")
+    if time_column is not None:
+        check_time_column(df, time_column)
+        if order_column is not None:
+            raise UsageProblem("either `order_column` or `time_column` puts the rows in order, not both")
     names = sorted(name for name in session._coercers if "#" not in name)
     if relation_column is not None:
         if relation is not None:
@@ -123,8 +135,10 @@ def _reader(
         for name in names if relation is None else [relation]:
             if not relations[name][0].key:
                 raise UsageProblem(f"`{name}` has no key: declare it with key(...) to upsert, or use the mode append")
-    ignored = [] if order_column is None else [order_column]
-    return UpdateReader(df, relations, sole=relation, op=op, which=relation_column, ignored=ignored, skips=skips)
+    ignored = [column for column in (order_column, time_column) if column is not None]
+    return UpdateReader(
+        df, relations, sole=relation, op=op, which=relation_column, time=time_column, ignored=ignored, skips=skips
+    )
 
 
 class Query(StreamingQuery):
@@ -162,12 +176,22 @@ class Query(StreamingQuery):
 class _Feed:
     """What becomes of the micro-batches of one query. `problem` is why it failed, where we know."""
 
-    def __init__(self, session: Session, reader: UpdateReader, order: str | None, accept_loss: bool) -> None:
+    def __init__(
+        self,
+        session: Session,
+        spark: SparkSession,
+        reader: UpdateReader,
+        order: str | None,
+        time: str | None,
+        accept_loss: bool,
+    ) -> None:
         self.problem: LivelogError | None = None
         self._session = session
+        self._spark = spark
         self._runtime = session._spark
         self._reader = reader
         self._order = order
+        self._time = time
         self._accept_loss = accept_loss
         self._id = ""
         self._known = threading.Event()
@@ -209,7 +233,9 @@ class _Feed:
 
     def _apply(self, batch: DataFrame, query: tuple[str, int]) -> None:
         reader, session = self._reader, self._session
-        if self._order is not None:
+        if self._time is not None:
+            operations, bad = self._in_time(batch, query)
+        elif self._order is not None:
             ordered = reader.select(batch.orderBy(f"`{self._order.replace('`', '``')}`"))
             operations, bad = self._operations(ordered.toArrow())
         else:
@@ -226,8 +252,20 @@ class _Feed:
         self._keep(query, bad)
         session._commit(operations, {"query": query})  # also where there are none: the log knows every micro-batch
 
-    def _operations(self, table: Any) -> tuple[list[tuple[str, Any, Any]], list[Rejected]]:
-        operations: list[tuple[str, Any, Any]] = []
+    def _in_time(self, batch: DataFrame, query: tuple[str, int]) -> tuple[list[Operation], list[Rejected]]:
+        """The operations of a micro-batch and of those before it that the watermark has passed."""
+        clock = self._session.clock
+        rows: list[Dated] = []
+        rejected: list[Rejected] = []
+        for some in self._reader.select(batch).toArrow().to_batches():
+            good, bad = self._reader.dated(some, clock)
+            rows += good
+            rejected += bad
+        times = EventTimes(self._runtime.journal.layout, query[0])
+        return times.operations(query[1], rows, clock, watermark(self._spark, query[0])), rejected
+
+    def _operations(self, table: Any) -> tuple[list[Operation], list[Rejected]]:
+        operations: list[Operation] = []
         rejected: list[Rejected] = []
         for batch in table.to_batches():
             good, bad = self._reader.parted(batch) if self._reader.skips else (self._reader.operations(batch), [])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from datalog.errors import FactProblem, UsageProblem
 from livelog.runtime.spark.arrow import RowReader, column_positions
+from livelog.runtime.spark.eventtime import Dated, late
 from planner.plan import RelationPlan
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class UpdateReader:
     the relation (None: it is `sole`). `relations` are those that can be updated, with their types; the reader finds
     their columns in the DataFrame by name, or by position if there is only one relation. Raises
     `UsageProblem` if what can be known from the columns alone is wrong. `skips`: bad rows are left out of `groups`.
+    `time` is the column with the time of each, for `dated`.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class UpdateReader:
         sole: str | None,
         op: str | None,
         which: str | None,
+        time: str | None = None,
         ignored: list[str],
         skips: bool = False,
     ) -> None:
@@ -72,7 +75,7 @@ class UpdateReader:
         self._targets: dict[str, Target] = {}
         self._problems: dict[str, str] = {}  # of relations that this DataFrame has no rows for
         names = df.columns
-        marks = [c for c in (op, which) if c is not None]
+        marks = [c for c in (op, which, time) if c is not None]
         for name in [sole] if sole is not None else sorted(relations):
             plan, kinds = relations[name]
             try:
@@ -90,6 +93,7 @@ class UpdateReader:
         self._names = [names[i] for i in self._used]
         self._op_at = None if op is None else self._used.index(names.index(op))
         self._which_at = None if which is None else self._used.index(names.index(which))
+        self._time_at = None if time is None else self._used.index(names.index(time))
         self._readers: dict[str, tuple[RowReader, list[int]]] = {}
 
     def _found(self, df: DataFrame, plan: RelationPlan, kinds: list[str], extra: list[str]) -> list[int]:
@@ -148,6 +152,26 @@ class UpdateReader:
             more, rejected = self.parted(some)
             good += more
             bad += rejected
+        return good, bad
+
+    def dated(self, batch: Any, clock: float) -> tuple[list[Dated], list[Rejected]]:
+        """The operations in an Arrow batch with their times. Rows that make none, or are older than the clock, stop it
+        with a `FactProblem`, or are left out if they may be."""
+        assert self._time_at is not None
+        times = [None if t is None else t.timestamp() for t in batch.column(self._time_at).to_pylist()]
+        good: list[Dated] = []
+        bad: list[Rejected] = []
+        for i, time in enumerate(times):
+            row = batch.slice(i, 1)
+            try:
+                ((sign, relation, values),) = self.operations(row)
+                if time is None or time < clock:
+                    raise late(relation, values, time, clock)
+                good.append((time, sign, relation, values))
+            except FactProblem as problem:
+                if not self.skips:
+                    raise
+                bad.append(Rejected(self._shown(row), problem.message))
         return good, bad
 
     def _shown(self, batch: Any) -> dict[str, Any]:
