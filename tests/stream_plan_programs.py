@@ -158,6 +158,15 @@ PROGRAMS: dict[str, str] = {
         q(x) :- s(x, _)@t, now(n), n - n % 3 = t - t % 3.
         p(x) :- s(x, _)@t, now(n), n - n % 5 > t.
         o(x) :- s(x, _)@t, now(n), n - n % 5 - 5 <= t, t < n - n % 5.""",
+    "tuples that meet the clock": """
+        r(x) :- d(x, t), now(t).
+        q(x, n) :- d(x, n), now(n), n > 3.
+        p(x) :- d(x, n), e(n), now(n).
+        o(x, c) :- k(x, _), now(n), c = count : { d(x, n) }.
+        two(t) :- clock(t), t % 2 = 0.  last(max<t>) :- two(t).
+        m(x) :- d(x, n), last(n).
+        u(x) :- d(x, n), last(n), s(x, _)@t, t < n.
+        w(x) :- k(x, _), last(n), 0 = count : { d(x, n) }.""",
     "windows inside": """
         r(x, c) :- k(x, _), now(n), c = count : { s(x, _)@t, n - 3 < t }.
         q(x, c) :- k(x, _), c = sum v : { s(x, v)@t, now(n), n - 4 <= t }.

@@ -312,6 +312,12 @@ def test_aggregate_selection_keeps_what_is_read_at_points() -> None:
         assert plan_of(text + reader).relations["c"].selection is None
 
 
+def test_tuples_that_meet_the_clock_are_a_window() -> None:
+    plan = plan_of(".decl d(x: number, t: number)\nr(x) :- d(x, t), now(t).")
+    (window,) = made(plan, WindowRule)
+    assert window.enters == window.leaves and not window.enters[0].strict and made(plan, ClockRule) == []
+
+
 CONDITIONS = [
     "now - 5 < a", "a <= now", "now < a", "a < now", "now - a < 3", "now - a <= 0.3", "now <= a + b", "a + b * 2 > now",
     "now - b >= a - 1", "5 - now < a", "a - now <= 0.1", "now - now % 4 <= a", "a < now - now % 4 + 4", "now = a + 0.7",

@@ -126,7 +126,7 @@ class _Windows:
         if not any(_relation(x) in self.latest for x, _ in atoms_of(rule.body)):
             return clause if rule is clause.rule else replace(clause, rule=rule)
         around = self.recursive.get(rule.head.relation, frozenset())
-        body = _Body(self, around, variables(rule.head)).body(rule.body, {}, ())
+        body = _Body(self, around, variables(rule.head), fresh).body(rule.body, {}, ())
         return replace(clause, rule=replace(rule, body=body))
 
     def of_just_now(self, rule: Rule, fresh: Fresh) -> Rule:
@@ -187,10 +187,11 @@ class _Windows:
 class _Body:
     """The work on the bodies of one rule. `around`: the relations that are recursive with its head."""
 
-    def __init__(self, work: _Windows, around: frozenset[str], head: Sequence[str]) -> None:
+    def __init__(self, work: _Windows, around: frozenset[str], head: Sequence[str], fresh: Fresh) -> None:
         self.work = work
         self.around = around
         self.head = head
+        self.fresh = fresh
 
     def body(
         self, literals: Sequence[Literal], given: Mapping[str, Schedule | None], outer: Iterable[str]
@@ -201,6 +202,7 @@ class _Body:
         for x in literals:
             if (n := work.time(x)) is not None:
                 times.setdefault(n[0], n[1])
+        literals = [y for x in literals for y in self.apart(x, times)]
         done = list(literals)
         chosen: dict[tuple[int, Schedule | None], list[tuple[int, Comparison, Solution]]] = {}
         definitions = _definitions(literals, given)
@@ -234,6 +236,19 @@ class _Body:
                 left[i] = replace(x, right=replace(x.right, body=inner))
         windowed = {ticks for _, ticks in chosen}
         return tuple(self.without_clocks(left, windowed, [*self.head, *outer]))
+
+    def apart(self, literal: Literal, times: Iterable[str]) -> list[Literal]:
+        """An atom that the clock is joined with, and the equation for that: `d(x, n), now(n)`."""
+        found = [literal]
+        if isinstance(literal, Atom) and literal.relation not in {*self.work.latest, *self.around}:
+            arguments = list(literal.arguments)
+            for i, a in enumerate(arguments):
+                if isinstance(a, Variable) and a.name in times and self.work.is_number(literal, i):
+                    arguments[i] = Variable(self.fresh(a.name), a.span)
+                    found.append(Comparison("=", arguments[i], a, a.span))
+            if len(found) > 1:
+                found[0] = replace(literal, arguments=tuple(arguments))
+        return found
 
     def atom(
         self, literals: Sequence[Literal], names: set[str], condition: Comparison
