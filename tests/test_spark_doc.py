@@ -12,6 +12,10 @@ README = Path(__file__).parents[1] / "README.md"
 PAGE = Path(__file__).parents[1] / "docs" / "spark.md"
 PROGRAM = """
 .decl link(src: symbol, dst: symbol, cost: number)
+.decl reading(room: symbol, temp: number) stream
+.output reachable
+.output recent
+recent(r) :- reading(r, _)@t, now(n), n - 60 < t, t <= n.
 reachable(x, y) :- link(x, y, _).
 reachable(x, y) :- link(x, z, _), reachable(z, y).
 """
@@ -54,6 +58,10 @@ def test_the_page(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "reach.dl").write_text(PROGRAM)
     (tmp_path / "incoming").mkdir()
     (tmp_path / "incoming" / "one.json").write_text(INCOMING)
+    (tmp_path / "sensors").mkdir()
+    for second in (10, 50):  # the watermark is that of the files before
+        line = f'{{"room": "attic", "temp": 80, "at": "2026-01-01T00:00:{second}Z"}}'
+        (tmp_path / "sensors" / f"{second}.json").write_text(line)
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(blocks) >= 6
     names: dict[str, Any] = {}
@@ -67,7 +75,7 @@ def test_the_page(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             signs = "sum(CASE _change WHEN '+' THEN 1 ELSE -1 END)"
             published = spark.sql(f"SELECT x, y, {signs} AS n FROM published GROUP BY x, y")
             assert {(row.x, row.y) for row in published.collect() if row.n} == ways
-        for name in ("incoming", "query"):  # Spark's own folder is where it was started
+        for name in ("incoming", "query", "sensors", "times"):  # Spark's own folder is where it was started
             block = block.replace(f'"{name}"', repr(str(tmp_path / name)))
         exec(block, names)
     assert names["session"]._closed
