@@ -6,9 +6,7 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from datalog import ast
 from datalog.dependencies import components
 from datalog.growth import readers
 from datalog.walking import atoms
@@ -74,7 +72,15 @@ class Pieces:
         return [found[n] for n in sorted(found)]
 
     def _reads(self, name: str) -> list[str]:
-        return [a.relation for rule in self.program.rules if rule.head.relation == name for a in atoms(rule)[1:]]
+        """What the rules of a relation read, and at the points of what."""
+        waiting = [a.relation for rule in self.program.rules if rule.head.relation == name for a in atoms(rule)[1:]]
+        found: dict[str, None] = {}
+        while waiting:
+            read = self.program.reads.get(waiting[-1])
+            found[waiting.pop()] = None
+            if read is not None:
+                waiting += [read.relation, *filter(None, [read.sync])]
+        return list(found)
 
     def _text(self, names: set[str], rest: bool = False) -> str:
         """The statements about some relations, and with the `rest` those about none."""
@@ -112,11 +118,3 @@ def _head(head: str) -> str:
     found = WORD.match(head)
     assert found is not None
     return found[0]
-
-
-def view_rows(session: Any, name: str) -> set[Any]:
-    return set(session[name])
-
-
-def shown_views(program: ast.Program) -> list[str]:
-    return sorted(name for name in program.derived if not name.startswith("known_"))
