@@ -95,7 +95,8 @@ def test_operations_against_lists(shape: str, tested: bool) -> None:
     for _ in range(400):
         pool = [drawn(rng, numbers, starts) for _ in range(3)]
         for _ in range(rng.randint(0, 3)):
-            pool.append(combined(rng, *rng.sample(pool, 2), tested))
+            one, other = rng.sample(pool, 2)
+            pool.append(combined(rng, one, other, tested))
         check(pool[-1], rng, times)
 
 
@@ -106,7 +107,7 @@ def test_what_is_within_has_no_other_points(shape: str) -> None:
     proved = 0
     for _ in range(600):
         pool = [drawn(rng, numbers, starts) for _ in range(4)]
-        one, other = combined(rng, *pool[:2], True), combined(rng, *pool[2:], True)
+        one, other = combined(rng, pool[0], pool[1], True), combined(rng, pool[2], pool[3], True)
         if rng.random() < 0.5:
             other = combined(rng, one, other, True)
         if one.schedule.within(other.schedule):
