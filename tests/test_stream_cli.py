@@ -539,7 +539,8 @@ def test_questions_with_times(place: Path, capsys: pytest.CaptureFixture[str]) -
     (place / "p.dl").write_text(UP.partition(".output")[0] + more)
     asked = (
         "?ping(x)", '?ping("a")', "?temp(r, v)@t", "?temp(r, v)@t, now(n), t < n - 14", "?ping(r)@t, t > 0",
-        "?temp(r, v) at every(2)", "?temp(r, _) at even, !hot(r, 1)", "?ping(r)@_", "valid hot", "valid lately", "views",
+        "?temp(r, v) at every(2)", "?temp(r, _) at even, !hot(r, 1)", "?ping(r)@_", "valid hot", "valid lately",
+        "views",
     )  # fmt: skip
     said = talk(capsys, "p.dl", "load u.txt", '@21 +ping("z")', *asked)
     said = said[said.index("3 transactions applied") + 2 :]

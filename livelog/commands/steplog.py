@@ -7,7 +7,7 @@ transaction moves the clock beyond its last change, there is a line that says so
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 from livelog import Session
@@ -91,8 +91,11 @@ class StepLog:
             return [operation]
         name, time, full = operation.relation, operation.time, operation.full
         anything = (ANY,) * len(self.session[name].columns)
-        rows = [Operation("+", name, row, time, full) for row in operation.row]
-        return [Operation("-", name, anything, time, full), *rows]
+        rows: Iterable[Any] = operation.row
+        return [
+            Operation("-", name, anything, time, full),
+            *(Operation("+", name, row, time, full) for row in rows),
+        ]
 
     def tell(
         self, out: TextIO, format_: str, number: int, where: str | None, operations: Sequence[Operation],
