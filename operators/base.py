@@ -416,11 +416,11 @@ class BaseTable:
 
     def forget(self, facts: Iterable[Tuple]) -> None:
         """Let go of facts that nobody will ask for again, without a change being told; no transaction is open."""
-        rows = self.rows
-        for t in facts:
-            if t in rows:
-                del rows[t]
+        left = list(facts)
+        for t in left if self._expires else ():
             self._expires.pop(t, None)
+        while left:  # a copy of each, as long as there are some
+            left, _ = self.rows.take_out(left, [])
 
     def commit(self) -> None:
         """The transaction stands. Does nothing if it is called again."""

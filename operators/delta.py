@@ -64,6 +64,22 @@ class Delta:
             return [(t, 1) for t in gained]
         return [(t, -1) for t in lost] + [(t, 1) for t in gained]
 
+    def copies(self) -> tuple[list[Tuple], list[Tuple]]:
+        """The tuples that came and those that went, each as often as its weight says.
+
+        >>> Delta.weighted([(("a",), 2), (("b",), -1)]).copies()
+        ([('a',), ('a',)], [('b',)])
+        """
+        came: list[Tuple] = []
+        went: list[Tuple] = []
+        for mode, batch in self.runs():
+            if mode != "weighted":
+                came, went = (batch, went) if mode == "gained" else (came, batch)
+            else:
+                came = [t for t, w in batch for _ in range(w)]
+                went = [t for t, w in batch for _ in range(-w)]
+        return came, went
+
     def __iter__(self) -> Iterator[list[Tuple]]:
         """What came, and what went: as the pair of lists that a change is elsewhere."""
         yield self.gained
@@ -112,15 +128,16 @@ class Loaded(Delta):
 class Copies(Delta):
     """Copies that came to a bag, or that went from it: nobody has counted yet how many are of the same tuple.
 
-    >>> delta = Copies([("a",), ("b",), ("a",)], []); delta.runs(), delta.weights
-    ([('gained', [('a',), ('b',), ('a',)])], [(('a',), 2), (('b',), 1)])
+    >>> delta = Copies([("a",), ("b",), ("a",)], [("c",)]); delta.runs()
+    [('lost', [('c',)]), ('gained', [('a',), ('b',), ('a',)])]
+    >>> delta.weights
+    [(('a',), 2), (('b',), 1), (('c',), -1)]
     """
 
     __slots__ = ("_weights", "came", "walked", "went")
 
     def __init__(self, came: list[Tuple], went: list[Tuple], columns: Columns | None = None) -> None:
-        assert not (came and went), "what comes and goes at once has to be counted"
-        self.came = came
+        self.came = came  # none of them is in the other list
         self.went = went
         self.walked = False  # whether somebody has asked for the tuples
         self._weights: list[tuple[Tuple, int]] | None = None
@@ -139,11 +156,14 @@ class Copies(Delta):
 
     @property
     def gained(self) -> list[Tuple]:  # type: ignore[override]
-        return [t for t, _ in self.weights] if self.came else []
+        return [t for t, w in self.weights if w > 0] if self.came else []
 
     @property
     def lost(self) -> list[Tuple]:  # type: ignore[override]
-        return [t for t, _ in self.weights] if self.went else []
+        return [t for t, w in self.weights if w < 0] if self.went else []
+
+    def __len__(self) -> int:
+        return len(self.came) + len(self.went)
 
     def __bool__(self) -> bool:
         return bool(self.came or self.went)

@@ -97,11 +97,13 @@ def test_windows_show_what_their_bounds_say(name: str, seed: int) -> None:
         for row, n in list(rows.items()):
             if rng.random() < 0.2:
                 change[row] -= rng.randint(1, n)
-        window.change([(row, n) for row, n in change.items() if n])
+        window.change([*(+change).elements()], [*(-change).elements()])
         rows = change_of(rows, change)
         shown.update(counted(*window.told()))
         assert +shown == +content(bounds, rows, now)
         shown = +shown
+        assert dict(window.items()) == dict(shown) and len(window) == len(shown) and set(window) == set(shown)
+        assert all(window.get(row, 0) == shown[row] for row in (*rows, drawn(rng)))
         window.check()
         assert len(window._coming[0]) + len(window._coming[1]) <= len(rows)
 
@@ -116,18 +118,18 @@ def test_what_has_left_is_forgotten() -> None:
     window = Window("rule", [(Col(1), False)], [(Apply("+", add, (Col(1), Const(100)), "+"), True)])
     for now in range(20_000):
         window.move(float(now))
-        window.change([((now, now), 1)])
+        window.change([(now, now)], [])
     assert window.stats() == {"coming": 0, "going": 100}
     assert len(window._going[0]._order) + len(window._going[0]._early) <= 101
-    window.change([((5, 5), -1), ((7, 7), 1)])  # long gone: nothing happens
+    window.change([(7, 7)], [(5, 5)])  # long gone: nothing happens
     assert window.stats() == {"coming": 0, "going": 100}
 
 
 def test_times_that_come_and_go_do_not_pile_up() -> None:
     agenda = Agenda()
     for i in range(10_000):
-        agenda.add(10_000 - i, (i,), 1)
-        agenda.add(10_000 - i, (i,), -1)
+        agenda.add(10_000 - i, [(i,)])
+        agenda.take_out(10_000 - i, [(i,)])
     agenda.check()
     assert len(agenda._order) + len(agenda._early) <= 100 and agenda.first() == inf
 
@@ -138,8 +140,12 @@ def test_times_in_any_order() -> None:
         time, row = rng.randrange(300), (rng.randrange(3),)
         known = model.setdefault(time, Counter())
         w = 1 if not known[row] or rng.random() < 0.6 else -1
-        agenda.add(time, row, w)
+        if w > 0:
+            agenda.add(time, [row])
+        else:
+            agenda.take_out(time, [row])
         known[row] += w
+        assert agenda.weight(time, row) == known[row]
         times = [t for t, rows in model.items() if +rows]
         assert agenda.first() == min(times, default=inf)
         if rng.random() < 0.05:
@@ -154,14 +160,14 @@ def test_large_whole_numbers_are_compared_exactly() -> None:
     big = 2**60
     window = Window("rule", [(Col(0), True)], [])
     window.move(float(big))
-    window.change([((big + 1,), 1), ((big - 1,), 1), ((big,), 1)])
+    window.change([(big + 1,), (big - 1,), (big,)], [])
     assert window.told() == ([(big - 1,)], []) and window.due(float(big)) == big + 1
 
 
 def test_a_bound_at_infinity_is_never_reached() -> None:
     window = Window("rule", [(Col(0), False)], [(Col(1), True)])
     window.move(1.0)
-    window.change([((inf, inf), 1), ((0.0, inf), 1), ((-inf, 5.0), 1)])
+    window.change([(inf, inf), (0.0, inf), (-inf, 5.0)], [])
     assert sorted(window.told()[0]) == [(-inf, 5.0), (0.0, inf)]
     assert window.stats() == {"coming": 0, "going": 1} and window.due(1.0) == 5.0
 
@@ -170,8 +176,20 @@ def test_a_bound_that_fails_names_rule_and_row() -> None:
     window = Window("the rule", [(Apply("/", truediv, (Const(1), Col(0))), False)], [])
     window.move(0.0)
     with pytest.raises(RuleFailure, match="division by zero") as caught:
-        window.change([((1,), 1), ((0,), 1)])
+        window.change([(1,), (0,)], [])
     assert (caught.value.rule, caught.value.row) == ("the rule", (0,))
+
+
+def test_what_enters_and_is_gone_at_the_same_time_is_no_change() -> None:
+    window = Window("rule", [(Col(0), False)], [])
+    window.move(0.0)
+    window.change([(3,), (3,), (4,)], [])
+    window.move(4.0)
+    window.change([(2,)], [(3,)])
+    assert [sorted(rows) for rows in window.told()] == [[(2,), (3,), (4,)], []]
+    window.change([], [(3,)])
+    assert window.told() == ([], [(3,)]) and dict(window.items()) == {(2,): 1, (4,): 1}
+    window.check()
 
 
 # --- nodes ---------------------------------------------------------------------------------------------------

@@ -21,12 +21,13 @@ from livelog.runtime.node import Links, Node, unpacked
 from livelog.runtime.windows import Clocked, Windowed
 from operators.approx import Approx, ApproxGroups
 from operators.columnar.groups import ColumnGroups
-from operators.delta import Delta
+from operators.delta import Copies, Delta
 from operators.errors import Excess, Outgrown, RuleFailure
 from operators.expr import Col
 from operators.groupby import GroupBy
 from operators.partition import Router
 from operators.shared import Shared
+from operators.window import Window
 from operators.zset import Counts, ZTable
 from planner.plan import (
     BROADCAST,
@@ -72,9 +73,11 @@ def _copied(stratum: Stratum, plan: Plan) -> str | None:
     return source.name if same and not (source.bag or source.weighted or head.weighted) else None
 
 
-def _tells_groups(rule: Any) -> bool:
-    """Whether its heads are one for each group: they are different tuples, and there is nothing to count."""
-    return isinstance(rule, (GroupRule, LineageRule)) or (isinstance(rule, NestedRule) and rule.shows != "rows")
+def _tells_heads(rule: Any) -> bool:
+    """Whether its node tells what becomes of each head: they are one for each group, or those of a window. There is
+    nothing to count."""
+    groups = isinstance(rule, (GroupRule, LineageRule)) or (isinstance(rule, NestedRule) and rule.shows != "rows")
+    return groups or isinstance(rule, WindowRule)
 
 
 class Counting:
@@ -125,9 +128,10 @@ class Counting:
         self._copied = _copied(stratum, plan)
         for rule in stratum.rules if self._copied is None else ():
             self._build(rule)
-        self._sole = len(stratum.rules) == 1 and _tells_groups(stratum.rules[0])
-        self.heads: GroupBy | ColumnGroups | None = None  # where the one rule's node has them all: no tuple is counted
-        if self._sole and isinstance(node := self.nodes[0][1], (Groups, Lineage, Columnar)):
+        self._sole = len(stratum.rules) == 1 and _tells_heads(stratum.rules[0])
+        # where the one rule's node has them all: no tuple is counted
+        self.heads: GroupBy | ColumnGroups | Window | None = None
+        if self._sole and isinstance(node := self.nodes[0][1], (Groups, Lineage, Columnar, Windowed)):
             self.heads = node.heads
         self.shown = self._approximation(memory)
 
@@ -289,14 +293,17 @@ class Counting:
             gone, new = self.nodes[0][1].settle()
             if not gone and not new and self.shown is None:
                 return {}
-            delta = Delta(new, gone) if self.heads is not None else self.counts.replace(gone, new)
+            if self.heads is None:
+                delta = self.counts.replace(gone, new)
+            else:
+                delta = Copies(new, gone) if self.relation.weighted else Delta(new, gone)
         else:
             for _, node in self.nodes:
                 gone, new = node.settle()
                 self.counts.went += gone
                 self.counts.came += new
             delta = self.counts.net(self.relation.weighted)
-        if self.limit is not None and len(delta.gained) > self.limit:
+        if self.limit is not None and len(delta) > self.limit and len(delta.gained) > self.limit:
             self.check_growth(delta.gained, 0)
         self._next = 0
         if self.shown is not None:

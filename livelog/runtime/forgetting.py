@@ -44,32 +44,41 @@ class Forgetting:
 
     def file(self, rows: Iterable[Tuple]) -> None:
         """Tuples came. O(1) each, and O(log n) for each new time."""
-        batch = [(t, 1) for t in rows]
+        rows = list(rows)
         try:
-            self._file(batch)
+            self._file(rows)
         except Exception:
-            for entry in batch:
+            for t in rows:
                 with suppress(Exception):
-                    self._file([entry])
+                    self._file([t])
 
-    def _file(self, batch: list[tuple[Tuple, int]]) -> None:
-        last: list[When] = []
-        for leave in self._leave:
-            found: list[Any] = []
-            leave(batch, found)
-            times = [(time, late) for _, _, _, _, time, late in found]
-            last = list(map(max, last, times)) if last else times
-        for (t, _), when in zip(batch, last, strict=True):
+    def _file(self, batch: list[Tuple]) -> None:
+        for rows, when in self._last(batch):
             if when[0] != inf:
-                self._put(when, t)
+                self._put(when, rows)
 
-    def _put(self, when: When, t: Tuple) -> None:
+    def _last(self, batch: list[Tuple]) -> list[tuple[list[Tuple], When]]:
+        """Tuples with when the last window lets go of them, in batches for which that is the same."""
+        found: list[Any] = []
+        first, *others = self._leave
+        first(batch, found)
+        last = [(rows, (time, late)) for rows, _, _, time, late in found]
+        for leave in others:
+            finer = []
+            for rows, when in last:
+                found = []
+                leave(rows, found)
+                finer += [(same, max(when, (time, late))) for same, _, _, time, late in found]
+            last = finer
+        return last
+
+    def _put(self, when: When, some: Iterable[Tuple]) -> None:
         rows = self._rows.get(when)
         if rows is None:
             heappush(self._times, when)
-            self._rows[when] = {t}
+            self._rows[when] = set(some)
         else:
-            rows.add(t)
+            rows.update(some)
 
     def over(self, now: float) -> Iterator[set[Tuple]]:
         """The tuples that may go now that the clock is there. A batch is let go of when the next one is asked for."""
@@ -80,8 +89,7 @@ class Forgetting:
                 staying = {t for t, _ in self.staying([(t, 1) for t in rows], now)}
                 points = [p for ticks in self._ticks if (p := ticks.next_after(now)) is not None]
                 if staying and points:  # if there are none, they stay for ever
-                    for t in staying:
-                        self._put((min(points), False), t)
+                    self._put((min(points), False), staying)
                 rows = rows - staying
             yield rows
             self._rows.pop(times[0], None)
@@ -89,14 +97,17 @@ class Forgetting:
 
     def staying(self, batch: list[tuple[Tuple, int]], now: float) -> list[tuple[Tuple, int]]:
         """Those of some tuples, with weights, that a window may show now or later. O(1) each"""
+        rows = [t for t, _ in batch]
         shown: list[bool] = []
         for until, leave in zip(self._until, self._leave, strict=True):
             point = now if until.ticks is None else until.ticks.last_at(now)
             found: list[Any] = []
             try:
-                leave(batch, found)
+                leave(rows, found)
             except Exception:
                 return batch
-            here = [point is None or not (time, late) < (point, True) for _, _, _, _, time, late in found]
+            here: list[bool] = []
+            for same, _, _, time, late in found:
+                here += [point is None or not (time, late) < (point, True)] * len(same)
             shown = list(map(or_, shown, here)) if shown else here
         return [entry for entry, stays in zip(batch, shown, strict=True) if stays]

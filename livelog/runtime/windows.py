@@ -29,7 +29,7 @@ class Windowed:
         self._ticks = rule.ticks
         self._now = 0.0
         enters, leaves = ([(b.time, b.strict) for b in bounds] for bounds in (rule.enters, rule.leaves))
-        self.window = Window(rule.text, enters, leaves)
+        self.heads = self.window = Window(rule.text, enters, leaves)
 
     # --- the clock -------------------------------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ class Windowed:
             window.move(now)
         delta = deltas.get(self._input)
         if delta:
-            window.change(delta.items())
+            window.change(*delta.copies())
 
     def receive(self, port: int, rows: Weights) -> None:
         raise AssertionError("a window is where its input is")
