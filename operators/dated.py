@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from operators.base import BaseTable
+from operators.source import key_of
 
-__all__ = ["Stamped", "Stream", "time_of"]
+__all__ = ["Stamped", "Stream", "Times", "time_of"]
 
 Tuple = tuple[Any, ...]
 
@@ -40,27 +41,40 @@ class Stream(BaseTable):
         super().insert_all(rows, now)  # or one by one
 
 
+class Times(BaseTable):
+    """Facts with their times in one more column; one of each key, also where that is no column at all.
+
+    >>> table = Times((), None); table.insert((3,), 3.0); table.insert((4,), 4.0); table.rows, table.like(())
+    ({(4,): 1}, (4,))
+    """
+
+    def __init__(self, key: tuple[int, ...], ttl: float | None = None) -> None:
+        super().__init__(key, ttl)
+        self._key = key_of(key)
+        self._plain = False
+
+
 class Stamped(BaseTable):
     """A table of facts with a companion, `times`, that has each of them with the time of its last insertion.
 
     A plain set keeps the time of the first one: there, an insertion of what is there already is none. The companion
     goes with its table to commit and back. It has the same key, or all columns of a fact.
 
-    >>> table = Stamped(BaseTable((0,)), (0,)); table.insert(("a", 1), 3.0); table.insert(("b", 1), 3.0)
+    >>> table = Stamped(Times((0,)), (0,)); table.insert(("a", 1), 3.0); table.insert(("b", 1), 3.0)
     >>> table.insert(("a", 2), 4.0); table.insert(("b", 1), 5.0); table.delete(("b", 2)); sorted(table.times.rows)
     [('a', 2, 4), ('b', 1, 5)]
     """
 
-    def __init__(self, times: BaseTable, key: tuple[int, ...] = (), ttl: float | None = None) -> None:
+    def __init__(self, times: Times, key: tuple[int, ...] = (), ttl: float | None = None) -> None:
         super().__init__(key, ttl)
         self.times = times
 
     @classmethod
-    def of(cls, table: BaseTable, times: BaseTable, now: float) -> Stamped:
+    def of(cls, table: BaseTable, times: Times, now: float) -> Stamped:
         """A table in the place of another one, all of whose facts are taken to have come now. O(facts)
 
         >>> table = BaseTable(); table.insert(("a",), 1.0); table.commit()
-        >>> stamped = Stamped.of(table, BaseTable((0,)), 3.0); stamped.insert(("b",), 4.0); sorted(stamped.times.rows)
+        >>> stamped = Stamped.of(table, Times((0,)), 3.0); stamped.insert(("b",), 4.0); sorted(stamped.times.rows)
         [('a', 3), ('b', 4)]
         """
         stamped = cls(times, (), table.ttl)

@@ -18,7 +18,7 @@ from livelog.runtime.regulated import Kept
 from livelog.runtime.timed import Timed
 from livelog.runtime.windows import Clocked, Windowed
 from operators.base import BaseTable
-from operators.dated import Stamped, Stream
+from operators.dated import Stamped, Stream, Times
 from operators.delta import Delta, Loaded
 from operators.partition import Router
 from planner.plan import Plan, StampRule, SyncRule
@@ -244,13 +244,13 @@ def tables_of(plan: Plan) -> dict[str, BaseTable]:
     for stratum in plan.strata:
         for rule in stratum.rules:
             if isinstance(rule, StampRule):
-                tables[rule.head] = BaseTable(tuple(range(relations[rule.head].arity - 1)))
+                tables[rule.head] = Times(tuple(range(relations[rule.head].arity - 1)))
             elif isinstance(rule, SyncRule):
                 source = relations[rule.input.relation]
                 tables[rule.head] = BaseTable(bag=source.bag or source.weighted)
     for name, r in relations.items():
         if r.kind == "base" and r.stamped:
-            times = tables[r.stamped] = BaseTable(r.key or tuple(range(r.arity)), r.ttl)
+            times = tables[r.stamped] = Times(r.key or tuple(range(r.arity)), r.ttl)
             tables[name] = Stamped(times, r.key, r.ttl)
         elif r.kind == "base":
             tables[name] = Stream(r.ttl) if r.stream else BaseTable(r.key, r.ttl, r.bag)

@@ -222,7 +222,7 @@ class Runtime(Editing):
         concerned = self._apply(shares)
         if self._recompute:
             # from scratch: what fails here, fails on the facts as they are
-            if not concerned:
+            if not concerned and not self._tells_facts:
                 return {}
             self._rebuild(self._limit)
             self._measure()
