@@ -81,7 +81,8 @@ class Points(msgspec.Struct, frozen=True):
     def holds(self, t: Any) -> bool:
         if t < self.start or (self.end is not None and t > self.end):
             return False
-        return bool(self.point(self.number(t)) == t) and self.passes(t)
+        point = self.point(self.number(t))  # an int where t may be a float: conditions tell these apart
+        return bool(point == t) and self.passes(point)
 
     def passes(self, t: Any) -> bool:
         """Whether a point of the progression passes the tests."""

@@ -158,6 +158,11 @@ def test_points_that_are_tested_are_tried_up_to_the_limit() -> None:
     assert FARTHEST > 1000
 
 
+def test_conditions_are_about_whole_numbers_where_the_clock_is_a_float() -> None:
+    ints = Schedule.of(1).where(Apply("is int", lambda t: isinstance(t, int), (Col(0),)))
+    assert ints.holds(7.0) and ints.next_after(6.0) == ints.last_at(7.5) == 7
+
+
 def test_texts_are_no_points() -> None:
     assert not Schedule.of(1).holds("a") and Test(Schedule.of(1))("a") == 0
 
