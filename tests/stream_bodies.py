@@ -135,9 +135,16 @@ class Body:
             [f"{time} + {delay} <= {n}", f"{n} < {time} + {width} + {delay}"],
             [f"{n} >= {time} + {delay}"],
             [f"{time} >= {width}", f"{time} <= {n}"],
+            [f"{n}e = {time} + {width}", f"{n} < {n}e"],
+            [f"{n}e = {n} - {width}", f"{n}e < {time}"],
+            [f"{n} - {n} % {width} <= {time}"],
+            [f"-{time} < {width} - {n}"],
+            [f"{time} > {n} - {width}", f"{n} - {n} % {delay} >= {time}"],
         ]
         if values := self.of("v"):
             options.append([f"{n} < {time} + {rng.choice(values)}"])
+            options.append([f"{n} - {width} < max({time}, {rng.choice(values)})"])
+            options.append([f"{n} < {time} + abs({rng.choice(values)} - {delay})"])
             options.append([f"{n} < {time} + {rng.choice(values)} + {delay}", f"{n} >= {time} + {rng.choice(values)}"])
         if not closed:
             options += [
@@ -149,7 +156,9 @@ class Body:
                 [f"{n} > {width}", f"{time} < {n}"],
                 [f"{n} % {rng.randint(2, 4)} = 0", f"{time} + {width} > {n}"],
                 [f"{time} / 4 = {n} / 4"],
-                [f"{n} - {n} % 3 <= {time}"],
+                [f"{n} - {n} % {width} = {time} - {time} % {width}"],
+                [f"{n} - {n} % {width} < {time} + {delay}", f"{n}e = {time} + {width}", f"{n} <= {n}e"],
+                [f"{n} = {time}"],
                 [f"{n} != {time} + {delay}"],
                 [f"2 * {n} < 2 * {time} + {width}"],
             ]

@@ -49,8 +49,11 @@ def draw_history(rng: random.Random, draw: Draw, pools: dict[str, list[Row]]) ->
             else:
                 if roll < 0.56 and name not in streams:
                     operations.append(("delete", name, row))
-                operations.append(("insert", name, row))
-                there[name].append(row)
+                rows = [row]
+                if rng.random() < 0.08:
+                    rows += rng.choices(pools[name], k=rng.randint(2, 5))
+                operations += [("insert", name, row) for row in rows]
+                there[name] += rows
         fate = rng.random()
         if fate < 0.04:
             operations.insert(rng.randint(0, len(operations)), ("raise",))

@@ -30,7 +30,8 @@ def configurations(seed: int, count: int = 3) -> list[Configuration]:
 
 
 def apply(transaction: Any, operations: Iterable[Operation], rng: random.Random) -> None:
-    """Put operations into a transaction. Some of those right behind a move of the clock move it themselves."""
+    """Put operations into a transaction: more than two of a kind at once, and some of those right behind a move of the
+    clock move it themselves."""
     waiting = list(operations)
     while waiting:
         kind, *what = waiting.pop(0)
@@ -40,6 +41,15 @@ def apply(transaction: Any, operations: Iterable[Operation], rng: random.Random)
         if kind == "advance" and waiting and waiting[0][0] in ("insert", "delete") and rng.random() < 0.4:
             options = {"at": what[0]}
             kind, *what = waiting.pop(0)
+        several = [what[-1]]
+        while kind in ("insert", "delete") and waiting and waiting[0][:2] == (kind, what[0]):
+            several.append(waiting.pop(0)[2])
+        if len(several) > 2:
+            if options:
+                transaction.advance_to(options["at"])
+            (transaction.insert_all if kind == "insert" else transaction.delete_all)(what[0], several)
+            continue
+        waiting[:0] = [(kind, what[0], row) for row in several[1:]]
         if kind == "advance":
             transaction.advance_to(*what)
         else:

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.cases import RuleText
-from tests.stream_bodies import Body, Relation, renamed
-
-TYPES = {"v": "number", "t": "number"}
+from tests.stream_bodies import Body, Relation
+from tests.stream_points import draw_points, tick_conditions
 
 
 @dataclass
@@ -48,7 +47,7 @@ class Draw:
     def values(self, kind: str) -> list[Any]:
         if kind == "x":
             return list("abc"[: self.size]) if self.names else list(range(self.size))
-        return list(range(5 if kind == "v" else 16))
+        return list(range(5)) if kind == "v" else list(range(16)) if self.whole else [i / 2 for i in range(24)]
 
     def constant(self, kind: str) -> str:
         value = self.rng.choice(self.values(kind)[: 8 if kind == "t" else None])
@@ -67,6 +66,8 @@ class Draw:
             return ""
         if not self.syncs or rng.random() < 0.25:
             return f" at {self.every()}"
+        if rng.random() < 0.03:
+            return " at clock"
         return f" at {rng.choice(self.syncs)}"
 
     def every(self) -> str:
@@ -78,13 +79,13 @@ class Draw:
     def base_relations(self) -> None:
         rng = self.rng
         kinds = ["stream", "key", rng.choice(["plain", "edge", "stream"]), *rng.choices(
-            ["plain", "edge", "stream", "key", "bag", "event", "deadline"], k=rng.randint(0, 2))]  # fmt: skip
+            ["plain", "edge", "stream", "key", "bag", "event", "deadline", "flag"], k=rng.randint(0, 2))]  # fmt: skip
         if rng.random() < 0.3:
             kinds = rng.sample(kinds, rng.randint(1, len(kinds)))
         for kind in kinds:
             i = len(self.base)
             columns = rng.choice(["xv", "xv", "xxv", "x"])
-            columns = {"edge": "xx", "event": "xt", "deadline": "t", "bag": "x"}.get(kind, columns)
+            columns = {"edge": "xx", "event": "xt", "deadline": "t", "bag": "x", "flag": ""}.get(kind, columns)
             if kind == "key" and len(columns) < 2:
                 columns = "xv"
             qualifiers = {"stream": " stream", "key": f" key({', '.join(f'c{j}' for j in range(len(columns) - 1))})",
@@ -104,64 +105,9 @@ class Draw:
                 self.points.append(relation.name)
 
     def declare(self, relation: Relation, qualifiers: str) -> None:
-        names = "symbol" if self.names else "number"
-        columns = ", ".join(f"c{i}: {TYPES.get(kind, names)}" for i, kind in enumerate(relation.kinds))
+        types = {"x": "symbol" if self.names else "number", "v": "number", "t": "number" if self.whole else "float"}
+        columns = ", ".join(f"c{i}: {types[kind]}" for i, kind in enumerate(relation.kinds))
         self.lines.append(f".decl {relation.name}({columns}){qualifiers}")
-
-    # -- streams of time points
-
-    def sync(self) -> None:
-        rng, name = self.rng, f"y{next(self.serial)}"
-        stamped = [r for r in self.low if not r.bag]
-        roll = rng.random()
-        if roll < 0.28 or not stamped:
-            period = rng.randint(2, 5)
-            bodies = [["clock(t)", f"t % {period} = {rng.randrange(period)}"]]
-            if rng.random() < 0.3:
-                bodies[0].append(rng.choice(["t > 3", "t < 9", "t != 6", "t >= 2"]))
-        elif roll < 0.58 or (roll > 0.8 and len(self.points) < 2):
-            body = Body(self)
-            time = body.atom(rng.choice(stamped), time=True, sync=rng.random() < 0.25)
-            if body.of("xv") and rng.random() < 0.6:
-                body.filter()
-            if rng.random() < 0.15:
-                body.negation()
-            if rng.random() < 0.25:
-                body.literals.append(f"t = {time} + {self.number(1, 4)}")
-            else:
-                body.literals = [renamed(literal, str(time), "t") for literal in body.literals]
-            bodies = [body.literals]
-        elif roll < 0.66:
-            relation = rng.choice(self.low)
-            arguments = ", ".join("_" for _ in relation.kinds)
-            negated = rng.choice(["", "!"])
-            if relation.kinds.endswith("v") and not negated:
-                arguments = f"{arguments[:-1]}{rng.randint(1, 4)}"
-            clock = "now" if self.whole and rng.random() < 0.5 else "clock"
-            bodies = [[f"{clock}(t)", f"{negated}{relation.name}({arguments}){self.at(relation, None)}"]]
-        elif roll < 0.72:
-            timed = [r for r in self.low if "t" in r.kinds]
-            if not timed:
-                return
-            relation = rng.choice(timed)
-            arguments = ", ".join("t" if i == relation.kinds.index("t") else "_" for i in range(len(relation.kinds)))
-            bodies = [[f"{relation.name}({arguments}){self.at(relation, rng.random() < 0.2)}"]]
-        elif len(self.points) >= 2:
-            one, other = rng.sample(self.points, 2)
-            bodies = rng.choice([
-                [[f"{one}(t)"], [f"{other}(t)"]], [[f"{one}(t)"], [f"{other}(t)"]], [[f"{one}(t)", f"{other}(t)"]],
-                [[f"{one}(t)", f"!{other}(t)"]], [[f"{one}(t)", f"t % {rng.randint(2, 3)} = 0"]],
-                [[f"{one}(t)", "t > 4"]], [[f"{one}(t)"], ["clock(t)", "t % 4 = 1"]],
-            ])  # fmt: skip
-        else:
-            return
-        self.rules.extend(RuleText(f"{name}(t)", tuple(body)) for body in bodies)
-        self.syncs.append(name)
-        self.points.append(name)
-        if rng.random() < 0.3:
-            slide = f"z{next(self.serial)}"
-            self.rules.append(RuleText(f"{slide}(max<t>)", (f"{name}(t)",)))
-            self.slides.append(slide)
 
     # -- views
 
@@ -301,7 +247,12 @@ class Draw:
             roll = rng.random()
             if roll < 0.4:
                 t = body.new("t")
-                body.literals += [f"clock({t})", f"{t} % {rng.randint(2, 4)} = 0", f"{t} < 9"]
+                body.literals += [f"clock({t})", *tick_conditions(rng, t), f"{t} < 9"]
+            elif roll < 0.55:
+                named = self.points and rng.random() < 0.6
+                points = f"{rng.choice(self.points)}(q)" if named else ", ".join(["clock(q)", *tick_conditions(rng, "q")])
+                function = rng.choice(["count", "max q", "min q", "sum q"])
+                body.literals.append(f"{body.new('v')} = {function} : {{ {points} }}")
             elif roll < 0.7 and body.of("vt"):
                 body.literals.append(f"{rng.choice(['', '!'])}clock({rng.choice(body.of('vt'))})")
             elif self.points:
@@ -319,7 +270,7 @@ class Draw:
         self.rules.append(RuleText(f"{view.name}(x, y)", (f"{one.name}(x, y){self.at(one, None)}",)))
         step = f"{other.name}(x, z){self.at(other, None)}"
         body = [step, f"{view.name}(z, y)"] if rng.random() < 0.8 else [f"{view.name}(x, z)", f"{view.name}(z, y)"]
-        unary = [r for r in self.low if r.kinds[0] == "x" and r.kinds != "xx"]
+        unary = [r for r in self.low if r.kinds.startswith("x") and r.kinds != "xx"]
         if unary and rng.random() < 0.35:
             relation = rng.choice(unary)
             rest = ", _" * (len(relation.kinds) - 1)
@@ -349,7 +300,7 @@ class Draw:
         rng = self.rng
         self.base_relations()
         for _ in range(rng.randint(0, 3)):
-            self.sync()
+            draw_points(self)
         makers = [self.flat, self.flat, self.copied, self.windowed, self.windowed, self.joined, self.grouped,
                   self.clocked, self.recursive, self.recursive]  # fmt: skip
         if rng.random() < 0.08:
@@ -359,7 +310,7 @@ class Draw:
             if view is not None and view not in self.low:
                 self.low.append(view)
             if rng.random() < 0.3:
-                self.sync()
+                draw_points(self)
         if rng.random() < 0.15:
             relation = rng.choice(self.base)
             row = ", ".join(self.constant(kind) for kind in relation.kinds)
