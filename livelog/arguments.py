@@ -14,7 +14,7 @@ from datalog.errors import UsageProblem
 from datalog.report import listed
 from livelog.complete import FORMS
 from livelog.runtime.spark.config import Spark
-from livelog.shown import named
+from livelog.shown import is_kept, named, not_kept
 from livelog.timing import check_time
 
 if TYPE_CHECKING:
@@ -162,6 +162,8 @@ def check_row(session: Session, relation: Any, row: Any) -> tuple[Any, ...]:
     if relation not in session:
         names = ", ".join(sorted(named(session.program)))
         raise UsageProblem(f"the program has no relation {kind(relation)} (it has {names})")
+    if not is_kept(session.plan, relation):
+        raise UsageProblem(not_kept(relation))
     wanted = len(session.program.relations[relation].shown)
     columns = f"{wanted} column{'' if wanted == 1 else 's'}"
     if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):

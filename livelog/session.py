@@ -43,7 +43,7 @@ from livelog.subscribers import SubscriberProblem, Subscribers
 from livelog.timing import overtaken
 from livelog.transaction import Transaction
 from livelog.view import View
-from livelog.why import Reason, explain
+from livelog.why import Instant, Reason, explain, tuples_of
 from operators.columns import Bulk
 from operators.errors import OperatorError
 
@@ -136,6 +136,7 @@ class Session(Defining):
         self._seconds = self._last_seconds = 0.0
         self._limit = limit
         self._whole: Runtime | None = None
+        self._instant: Instant | None = None  # that of the plan of what is evaluated whole
         frames, rest = frames_apart(facts)
         operations = [] if resumed or history else self._loaded(rest, bulk=spark is None)
         self._runtime: Runtime = self._made(spark, seed, frames, resumed, script, store, journal)
@@ -563,7 +564,8 @@ class Session(Defining):
         """Facts from which a tuple follows: with these alone, it would be there too. A list of (relation, row).
 
         Its `absent` are the tuples that must not be there, its `groups` the aggregates that the tuple rests on;
-        printed, it tells all of them. Facts of a bag stand in it once for each copy that counts.
+        printed, it tells all of them. Facts of a bag stand in it once for each copy that counts. Tuples that are read
+        `at` points are told as they were at the last one, of the relation `r at s`; those in a window as what they are.
 
         O(facts told, and tuples between them and this one) and a few passes over the relations in between. Where an
         absence or an aggregate rests on others, the program is evaluated from the facts told, at least once. All
@@ -579,13 +581,14 @@ class Session(Defining):
         with self._lock:
             if t not in self[relation]:
                 raise UsageProblem(f"{format_row(relation, t)} does not hold: there is nothing to explain")
+            if self.plan.relations[relation].stream:
+                return Reason([(relation, t)])
             if not self._runtime.has(relation, t):
-                runtime = self._runtime_of(relation)
-            elif self.strategy == "absorption":
-                runtime = self._runtime
-            else:
-                runtime = self._beside(self.plan, None)
-            return explain(runtime, relation, t, self._limit)
+                return explain(self._runtime_of(relation), relation, t, self._limit, self._instant)
+            if self.strategy == "absorption":
+                return explain(self._runtime, relation, t, self._limit)
+            instant = Instant(self.plan)
+            return explain(self._beside(instant, None), relation, t, self._limit, instant)
 
     def _runtime_of(self, relation: str) -> Runtime:
         """Where a relation can be read: one that is pruned is evaluated whole, once per transaction at most.
@@ -598,7 +601,8 @@ class Session(Defining):
             return runtime
         if self._whole is None:
             try:
-                self._whole = self._beside(planner.plan(self.program, select=False), min(self._limit, WHOLE))
+                self._instant = Instant(planner.plan(self.program, select=False))
+                self._whole = self._beside(self._instant, min(self._limit, WHOLE))
             except OperatorError as e:
                 why = f"only the best tuples of `{relation}` are kept; to show all of them they must be evaluated"
                 raise self._explained(e, why) from raised_by_user(e)
@@ -613,14 +617,20 @@ class Session(Defining):
                 raise self._explained(e, "the views cannot be shown while the rule fails") from raised_by_user(e)
         return self._runtime
 
-    def _beside(self, plan: planner.Plan, limit: int | None) -> Runtime:
-        """The facts as they are now, evaluated by another plan, or with provenance where the session keeps none."""
-        watch = Watch(plan, self._watch.memory, self._watch.timeout)
-        runtime = LocalRuntime(plan, 1, ABSORPTION, limit, watch=watch)
-        for name, relation in plan.relations.items():
+    def _beside(self, instant: Instant, limit: int | None) -> Runtime:
+        """The facts as they are now, evaluated by another plan, or with provenance where the session keeps none.
+
+        What follows from the clock, or was kept from before, is there as it is now.
+        """
+        watch = Watch(instant.plan, self._watch.memory, self._watch.timeout)
+        runtime = LocalRuntime(instant.plan, 1, ABSORPTION, limit, watch=watch)
+        for name, relation in instant.plan.relations.items():
             if relation.tolerance is not None:  # it should show what is shown here
                 runtime.remember(name, self._runtime.rows(name))
-        runtime.run([("+", name, t) for name, t, copies in self._runtime.facts() for _ in range(copies)])
+        facts: list[Operation] = [("+", name, t) for name, t, copies in self._runtime.facts() for _ in range(copies)]
+        for name in instant.heads:
+            facts += [("+", name, t) for t in tuples_of(self._runtime, instant, name).elements()]
+        runtime.run(facts)
         return runtime
 
     @property

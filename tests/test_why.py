@@ -314,9 +314,10 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
 
 
 UNBOUNDED = ENDLESS | {"09_python_functions"}  # naive evaluation would not end
+TIMED = {"16_parking_lot", "17_recent_links"}  # facts alone, without their times, say little: see test_stream_why
 
 
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in APPROXIMATED])
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in APPROXIMATED | TIMED])
 def test_examples(name: str) -> None:
     rng = random.Random(name)
     for number, session in enumerate(states(name, partitions=1 + len(name) % 2)):

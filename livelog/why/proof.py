@@ -7,12 +7,15 @@ all of them together do not: `!b(x)` with `b(x) :- c(x), !d(x)` may need a fact 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from livelog.runtime.local import LocalRuntime
 from livelog.runtime.runtime import Runtime
+from livelog.values import sort_key
+from livelog.why.instant import Instant
 from livelog.why.reason import Reason
 from livelog.why.rows import Fact, Rows, Tuple
 from livelog.why.telling import told
@@ -33,23 +36,54 @@ Wanted = list[tuple[list[Fact], bool]]
 """Tuples that a trace has to reach, and whether their copies count."""
 
 
-def explain(runtime: Runtime, relation: str, t: Tuple, limit: int | None) -> Reason:
-    """Why a tuple of a runtime that keeps annotations is there. It must be.
+def explain(
+    runtime: Runtime, relation: str, t: Tuple, limit: int | None, instant: Instant | None = None
+) -> Reason:
+    """Why a tuple of a runtime that keeps annotations is there. It must be. `instant` is what the plan of the runtime
+    is one of, if it is.
 
     O(tuples on the way), and a few passes over each relation on the way. Where the trace must be tried out, the
     program is evaluated from its facts alone, once and then again after each mending.
     """
-    return _Proof(runtime, (relation, t), limit).reason()
+    rows = Rows(runtime, instant)
+    if not rows.instant.timed:
+        return _Proof(rows, (relation, t), limit).reason()
+    return _through_time(rows, (relation, t), limit)
+
+
+def _through_time(rows: Rows, fact: Fact, limit: int | None) -> Reason:
+    """The same in a program that knows times: what rests on tuples that windows show, or that were there, rests on the
+    relations that they are of, as far as these are there now."""
+    instant = rows.instant
+    facts: Counter[Fact] = Counter()
+    reason = Reason()
+    seen = {fact}
+    waiting = [fact]
+    while waiting:
+        fact = waiting.pop()
+        here = Reason([fact]) if fact[0] in instant.heads else _Proof(rows, fact, limit).reason()
+        for parent, copies in Counter(here).items():
+            below = instant.source(parent) or parent
+            if below != parent and (below[0] in instant.heads or rows.plan.relations[below[0]].kind != "base"):
+                if below not in seen:
+                    seen.add(below)
+                    waiting.append(below)
+            else:
+                facts[below] = max(facts[below], copies)
+        reason.absent += [shown for other in here.absent if (shown := instant.shown(other)) is not None]
+        reason.groups += here.groups
+    told = [shown for known in facts.elements() if (shown := instant.shown(known)) is not None]
+    return Reason(sorted(told, key=sort_key), dict.fromkeys(reason.absent), reason.groups)
 
 
 class _Proof:
     """The search for the facts of one tuple."""
 
-    def __init__(self, runtime: Runtime, fact: Fact, limit: int | None) -> None:
-        self._plan = runtime.plan
+    def __init__(self, rows: Rows, fact: Fact, limit: int | None) -> None:
+        self._plan = rows.plan
         self._fact = fact
         self._limit = limit
-        self._ways = Ways(Rows(runtime))
+        self._ways = Ways(rows)
         self._below = _below(self._plan, fact[0])
         strata = [stratum for stratum in self._plan.strata if not self._below.isdisjoint(stratum.relations)]
         self._smaller = replace(self._plan, strata=tuple(replace(s, index=i) for i, s in enumerate(strata)))

@@ -70,9 +70,12 @@ class Reason(list[Fact]):
     def lines(self) -> Iterator[str]:
         """All of it, a line each."""
         for name, row in self:
-            yield format_row(name, row)
+            relation, at, points = name.partition(" at ")
+            yield f"{format_row(relation, row)}{at}{points}"
         for name, row in self.absent:
-            yield f"!{name}({', '.join('_' if value is None else format_value(value) for value in row)})"
+            relation, at, points = name.partition(" at ")
+            values = ", ".join("_" if value is None else format_value(value) for value in row)
+            yield f"!{relation}({values}){at}{points}"
         for group in self.groups[:MOST]:
             yield str(group)
         if len(self.groups) > MOST:

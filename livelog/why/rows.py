@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from livelog.runtime.runtime import Runtime
+from livelog.why.instant import Instant, tuples_of
 
 __all__ = ["Fact", "Rows", "Tuple"]
 
@@ -22,9 +23,11 @@ class Rows:
     an index, made once, and answers in O(rows found).
     """
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, instant: Instant | None = None) -> None:
+        """`instant`: what is not evaluated in the runtime's plan, but is as it is at this moment."""
         self.runtime = runtime
-        self.plan = runtime.plan
+        self.instant = Instant(runtime.plan) if instant is None else instant
+        self.plan = self.instant.plan
         self._all: dict[str, list[Tuple]] = {}
         self._asked: dict[str, int] = {}
         self._indexes: dict[tuple[str, tuple[int, ...]], dict[Tuple, list[Tuple]]] = {}
@@ -58,4 +61,7 @@ class Rows:
         if self._copies is None:
             bags = {name for name, r in self.plan.relations.items() if r.bag}
             self._copies = {(name, t): n for name, t, n in self.runtime.facts() if name in bags}
+            for name in bags & self.instant.heads.keys():
+                found = tuples_of(self.runtime, self.instant, name)
+                self._copies.update(((name, t), n) for t, n in found.items())
         return self._copies[fact]
