@@ -38,7 +38,9 @@ class Kept:
     that are not there.
     """
 
-    def __init__(self, stratum: Stratum, plan: Plan, table: BaseTable, passing: Forgetting | None = None) -> None:
+    def __init__(
+        self, stratum: Stratum, plan: Plan, table: BaseTable, touched: set[str], passing: Forgetting | None = None
+    ) -> None:  # fmt: skip
         self.stratum = stratum
         self.limit: int | None = None  # nothing is added here that was not counted below
         (self.name,) = stratum.relations
@@ -49,6 +51,7 @@ class Kept:
         self._weighted = source.bag or source.weighted
         self._passing = self._apart(plan, passing)
         self.table = table
+        self._touched = touched
         self.released = False
         self._now = 0.0
         self._releases = False
@@ -88,6 +91,7 @@ class Kept:
 
     def begin(self, deltas: dict[str, Delta]) -> None:
         """Take in the changes of the input. O(changes)"""
+        self._touched.add(self.name)  # before anything is
         buffer = self._buffer
         if self._fresh:
             buffer.update((t, -n) for t, n in self._content())
@@ -199,10 +203,10 @@ class Regulated(Kept):
     """
 
     def __init__(
-        self, stratum: Stratum, plan: Plan, table: BaseTable, passing: Forgetting | None, partition: int,
-        partitions: int, send: Send,
+        self, stratum: Stratum, plan: Plan, table: BaseTable, touched: set[str], passing: Forgetting | None,
+        partition: int, partitions: int, send: Send,
     ) -> None:  # fmt: skip
-        super().__init__(stratum, plan, table, passing)
+        super().__init__(stratum, plan, table, touched, passing)
         (rule,) = stratum.rules
         assert isinstance(rule, SyncRule)
         self._ticks: Schedule = rule.ticks
@@ -311,10 +315,10 @@ class Dated(Kept):
 
 
 def kept(
-    stratum: Stratum, plan: Plan, table: BaseTable, passing: Forgetting | None, partition: int, partitions: int,
-    send: Send,
+    stratum: Stratum, plan: Plan, table: BaseTable, touched: set[str], passing: Forgetting | None, partition: int,
+    partitions: int, send: Send,
 ) -> Kept:  # fmt: skip
-    """A kept stratum, by its rule."""
+    """A kept stratum, by its rule. It enters its relation among those whose tables were `touched`."""
     if isinstance(stratum.rules[0], StampRule):
-        return Dated(stratum, plan, table)
-    return Regulated(stratum, plan, table, passing, partition, partitions, send)
+        return Dated(stratum, plan, table, touched)
+    return Regulated(stratum, plan, table, touched, passing, partition, partitions, send)

@@ -127,7 +127,7 @@ class Worker(Adopting):
         if stratum.method == "kept":
             (name,) = stratum.relations
             table, passing = self.base[name], self._passing.get(name)
-            return kept(stratum, self.plan, table, passing, self.partition, self.partitions, send)
+            return kept(stratum, self.plan, table, self._touched, passing, self.partition, self.partitions, send)
         if stratum.method == "counting":
             layers = layers_of(stratum, self.plan)
             if layers:
@@ -164,9 +164,8 @@ class Worker(Adopting):
                     if table.ttl is not None:
                         touched.add(name)
                         table.expire(value)
-        for name, stamped in self._stamps.items():
-            if name in touched:
-                touched.add(stamped)
+        if self._stamps:
+            touched.update([stamped for name, stamped in self._stamps.items() if name in touched])
         deltas = self.deltas
         for name in touched:
             if delta := base[name].delta():
@@ -234,10 +233,7 @@ class Worker(Adopting):
     def begin(self, i: int) -> None:
         """Start stratum i with this partition's share of the changes below it."""
         self._begun.add(i)
-        stratum = self.strata[i]
-        if isinstance(stratum, Kept):
-            self._touched.add(stratum.name)
-        stratum.begin(self.deltas)
+        self.strata[i].begin(self.deltas)
 
     def receive(self, source: int, i: int, kind: str, target: int, rows: list[Any]) -> None:
         """Take in a message for stratum i."""
@@ -271,14 +267,10 @@ class Worker(Adopting):
     def commit(self) -> None:
         """The transaction stands."""
         touched, begun = self._touched, self._begun
-        if self._changed:
-            touched |= self._changed
-            self._changed.clear()
-        if self._passing:
+        if self._stepping:
             self._forget(touched)
-        else:
-            for name in touched:
-                self.base[name].commit()
+        for name in touched:
+            self.base[name].commit()
         for i in begun:
             stratum = self.strata[i]
             stratum.limit = self._limit
@@ -286,7 +278,6 @@ class Worker(Adopting):
                 stratum.commit()
         touched.clear()
         begun.clear()
-        self._stepping = False
         self._clock_before = self.clock
         self.deltas = {}
         self._memories = None
@@ -296,10 +287,12 @@ class Worker(Adopting):
             self._adopted()
 
     def _forget(self, touched: set[str]) -> None:
-        """Commit the tables, and let go of the tuples that nobody will ask for again.
+        """Commit the tables of all steps, and let go of the tuples that nobody will ask for again.
 
         Interrupted, it may be done again: then some tuples are filed twice, and forgotten once.
         """
+        touched |= self._changed
+        self._changed.clear()
         for name in touched:
             if name in self._passing:
                 self._passing[name].file(self.base[name].touched())
@@ -310,6 +303,7 @@ class Worker(Adopting):
                 for stratum in self.strata:
                     if isinstance(stratum, Kept) and name in (stratum.source, stratum.name):
                         stratum.forget(rows)
+        self._stepping = False
 
     def resumed(self) -> None:
         """The facts were taken in from elsewhere."""
