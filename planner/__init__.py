@@ -17,18 +17,21 @@ from planner.explain import explain
 from planner.passes import PASSES
 from planner.passes.push_selection import push_selection
 from planner.plan import Plan, RelationPlan
+from planner.sharing import Sharing
 from planner.synchronised import synchronised
 from planner.validate import check
 
 __all__ = ["Plan", "explain", "plan"]
 
 
-def plan(program: Program, *, select: bool = True) -> Plan:
+def plan(program: Program, *, select: bool = True, share: bool | Sharing = True) -> Plan:
     """Plan a checked program: each pass takes the draft of the one before (see `planner.passes`).
 
-    Without `select`, aggregate selection is left out and every relation is kept whole.
+    Without `select`, aggregate selection is left out and every relation is kept whole. Without `share`, no view reads
+    another one that its text does not name (`planner.sharing`); who has the program shared already gives that.
     """
-    draft = Draft.start(program)
+    sharing = Sharing.of(program) if share is True else share or None
+    draft = Draft.start(program if sharing is None else sharing.program)
     for step in PASSES:
         if select or step is not push_selection:
             draft = step(draft)
@@ -41,6 +44,7 @@ def plan(program: Program, *, select: bool = True) -> Plan:
             {**program.aggregates, **draft.aggregates},
             draft.notes,
             synchronised(draft.strata, draft.relations),
+            () if sharing is None else sharing.lines(),
         )
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 from operators.expr import Col, Expr
 from planner.alike import alike, runs
 from planner.explain_nested import explain_nested
+from planner.explain_sharing import explain_sharing
 from planner.homomorphism import Homomorphism, homomorphisms
 from planner.passes.stratify import inputs_of
 from planner.plan import (
@@ -63,6 +64,8 @@ def explain(plan: Plan) -> str:
     for text, same in alike((s.relations[0], _stratum(s, plan, found)) for s in plan.strata):
         title, _, rest = text.partition("\n")
         parts.append(f"{title}, and the same for {runs(same)}\n{rest}" if same else text)
+    if plan.sharing:
+        parts.append("\n".join(explain_sharing(plan)))
     if plan.notes:
         parts.append("\n".join(["notes", *(f"  {note}" for note in plan.notes)]))
     return "\n\n".join(parts)
