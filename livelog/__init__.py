@@ -23,7 +23,7 @@ from datalog.errors import (
     UsageProblem,
 )
 from livelog.aggregates import aggregate
-from livelog.changes import ChangeLog, Changes
+from livelog.changes import ChangeLog, Changes, Step
 from livelog.io.problems import DataWarning
 from livelog.opening import open, resume
 from livelog.runtime.spark.config import Spark
@@ -33,6 +33,7 @@ from livelog.shapes import ANY
 from livelog.stats import PartitionStats, Stats
 from livelog.subscribers import SubscriberProblem
 from livelog.transaction import Transaction
+from livelog.validity import Validity
 from livelog.version import __version__
 from livelog.view import View
 from livelog.why import Reason
@@ -53,11 +54,13 @@ __all__ = [
     "Session",
     "Spark",
     "Stats",
+    "Step",
     "StratificationProblem",
     "SubscriberProblem",
     "SyntaxProblem",
     "Transaction",
     "UsageProblem",
+    "Validity",
     "View",
     "__version__",
     "aggregate",

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from livelog.runtime.local import LocalRuntime
 from livelog.runtime.runtime import Runtime
-from planner.plan import ClockRule, Plan, RelationPlan, StampRule, SyncRule, WindowRule
+from planner.plan import ClockRule, Plan, RelationPlan, StampRule, Stratum, SyncRule, WindowRule
 
 __all__ = ["Instant", "tuples_of"]
 
@@ -31,7 +31,7 @@ class Instant:
 
     def __init__(self, plan: Plan) -> None:
         self.heads: dict[str, Timed | None] = {name: None for name, r in plan.relations.items() if r.kind == "kept"}
-        strata = []
+        strata: list[Stratum] = []
         for stratum in plan.strata:
             timed = {rule.head: rule for rule in stratum.rules if isinstance(rule, Timed)}
             self.heads |= timed

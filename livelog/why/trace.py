@@ -116,6 +116,7 @@ class Trace:
             return None if way is None else (way, False)
         if isinstance(rule, NestedRule):
             return self._nested(rule, fact)
+        assert isinstance(rule, (GroupRule, LineageRule, LookupRule))  # what depends on the clock is a fact here
         members = self.ways.members(rule, t)
         if isinstance(rule, LookupRule):
             return [*self._asking(rule, fact), *self._parts(rule, members)], not self.ways.extreme(rule)
