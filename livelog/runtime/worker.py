@@ -267,7 +267,7 @@ class Worker(Adopting):
     def commit(self) -> None:
         """The transaction stands."""
         touched, begun = self._touched, self._begun
-        if self._stepping:
+        if self._stepping or self._changed:
             self._forget(touched)
         for name in touched:
             self.base[name].commit()
