@@ -66,7 +66,7 @@ def smallest(case: StreamCase, configuration: Configuration, found: Mismatch) ->
     case, before = short if fails(short) else case, None
     while case != before:
         before = case
-        case = _simplify(shrink(case, fails), fails)  # type: ignore[arg-type, assignment]
+        case = _simplify(shrink(case, fails), fails)  # type: ignore[arg-type]
     return case, configuration
 
 
