@@ -211,6 +211,7 @@ class Regulated(Kept):
         assert isinstance(rule, SyncRule)
         self._ticks: Schedule = rule.ticks
         self._events = [event.relation for event in rule.events]
+        self._asked = (-1.0, False)  # the last time that was asked about, and whether it is in the schedule
         self._points: dict[Any, int] = {}
         self._coming: list[Any] = []
         self._partition = partition
@@ -218,8 +219,10 @@ class Regulated(Kept):
         self._send = send
 
     def is_point(self, now: float) -> bool:
-        """Whether the time that was told last is a point."""
-        return now in self._points or self._ticks.holds(now)
+        """Whether a time is a point, as far as is known by now."""
+        if self._asked[0] != now:
+            self._asked = now, self._ticks.holds(now)
+        return self._asked[1] or now in self._points
 
     def _is_due(self) -> bool:
         return self.is_point(self._now)

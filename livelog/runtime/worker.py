@@ -192,8 +192,8 @@ class Worker(Adopting):
         return before if first >= before else _reached(first)
 
     def passed(self) -> tuple[bool, list[str]]:
-        """Whether anything was released in this step, and of which regulated reads its time is a point."""
-        strata = [s for s in self.strata if isinstance(s, Kept)]
+        """Whether anything was released in this step, and which regulated reads have a point now. O(timed parts)"""
+        strata = [part for _, part in self._timed if isinstance(part, Kept)]
         points = [s.name for s in strata if isinstance(s, Regulated) and s.is_point(self.clock)]
         return any(s.released for s in strata), points
 
