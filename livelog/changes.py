@@ -227,12 +227,8 @@ class _Synchronised(ChangeLog):
     def __getitem__(self, relation: str) -> Changes:
         changes = self._asked.get(relation)
         if changes is None:
-            if relation not in self._views:
-                raise KeyError(relation)
-            inserted, deleted = self._sides.get(relation, ([], []))
-            key, full = self._keys.get(relation, ()), self._is_full(relation)
-            changes = Changes(relation, inserted, deleted, self._transaction, self._clock, key, full)
-            self._asked[relation] = changes
+            changes = super().__getitem__(relation)
+            changes._full = self._is_full(relation)  # nobody has seen it yet
         return changes
 
     def _is_full(self, relation: str) -> bool:
