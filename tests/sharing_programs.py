@@ -36,14 +36,16 @@ BODIES = (
 
 @dataclass
 class Draw:
-    """One program while it grows. `syncs`: what may stand behind `at`."""
+    """One program while it grows. `syncs`: what may stand behind `at`; `grouped`: how many views have aggregates."""
 
     rng: random.Random
     rules: list[RuleText] = field(default_factory=list)
     syncs: list[str] = field(default_factory=list)
+    grouped: float = 0.3
 
     def program(self) -> None:
         self.points()
+        self.grouped = self.rng.choice([0.2, 0.2, 0.9])
         bodies = self.rng.sample(BODIES, self.rng.choice([1, 1, 2]))
         for i in range(self.rng.randint(5, 10)):
             self.view(f"w{i}", *self.rng.choice(bodies))
@@ -83,7 +85,7 @@ class Draw:
 
     def conditions(self, bound: tuple[str, ...], times: tuple[str, ...], sync: str) -> list[str]:
         rng, found = self.rng, []
-        if rng.random() < 0.7:
+        if rng.random() < 1 - self.grouped:
             limit = rng.randint(0, 3)
             found.append(rng.choice([f"v > {limit}", f"v >= {limit}", f"{limit} < v"]))
         if rng.random() < 0.15:
@@ -100,10 +102,11 @@ class Draw:
 
     def head(self, bound: tuple[str, ...], times: tuple[str, ...]) -> list[str]:
         rng = self.rng
-        if rng.random() < 0.35:
+        if rng.random() < self.grouped:
             groups = rng.sample(bound, rng.choice([0, 1, 1, 2]))
-            functions = ["count<*>", "sum<v>", "sum<v>", "min<v>", "max<v>", "avg<v>", "count_distinct<v>", "sum<v + 1>"]
-            return [*groups, *rng.sample(functions, rng.choice([1, 1, 2]))]
+            functions = ["count<*>", "sum<v>", "sum<v>", "min<v>", "max<v>", "avg<v>", "count_distinct<v>"]
+            functions.append("sum<v + 1>")
+            return [*groups, *rng.sample(functions, rng.choice([1, 2, 3]))]
         shown = list(bound) if rng.random() < 0.6 else rng.sample(bound, rng.randint(1, len(bound)))
         if rng.random() < 0.3:
             rng.shuffle(shown)

@@ -77,6 +77,7 @@ class Catalogue:
         self._shelves: dict[tuple[str, ...], dict[Any, Shelf]] = {}
         self._rules: dict[int, tuple[Rule, Skin | None]] = {}
         self._count = 0
+        self._points: dict[str, bool] = {}
         if program is not None:
             self.add(program)
 
@@ -86,6 +87,9 @@ class Catalogue:
         """More views; returns their names, in order of text."""
         self.syncs.add(program)
         names = list(dict.fromkeys(rule.head.relation for rule in program.rules if rule.body))
+        for read in program.reads.values():
+            if read.sync != ALWAYS:
+                self._is_points(read.sync)
         recursive = self._look_below(names)
         near = {directive.relation for directive in program.directives_of("approx")}
         for name in names:
@@ -132,15 +136,37 @@ class Catalogue:
             self.depths.update((name, depth) for name in group if name in edges)
         return recursive
 
-    def _below(self, rule: Rule) -> Iterable[str]:
+    def _is_points(self, name: str) -> bool:
+        """Whether a stream of points rests on nothing but facts, the clock, and such streams.
+
+        It will not come to rest on anything else: such streams read only each other. So they are below all other views.
+        """
+        if name not in self._points:
+            self._points[name] = False  # a recursive one is not
+            rules = self.syncs.rules.get(name, ())
+            below = {found for rule in rules for read in reads(rule) for found in self._parts(read)}
+            self._points[name] = all(
+                found not in self.syncs.rules or self.syncs.of_time(found) or self._is_points(found) for found in below
+            )
+        return self._points[name]
+
+    def _below(self, rule: Rule) -> Iterator[str]:
         """What a rule reads, also to know when. What only the clock changes is below nothing."""
         for name in reads(rule):
-            relation, sync = self.syncs.taken_apart(name)
-            while relation in self.syncs.reads:
-                relation = self.syncs.reads[relation].relation
-            for found in (relation, sync):
-                if found != ALWAYS and not self.syncs.of_time(found):
-                    yield found
+            relation, *syncs = self._parts(name)
+            if not self.syncs.of_time(relation):
+                yield relation
+            yield from (sync for sync in syncs if not self.syncs.of_time(sync) and not self._is_points(sync))
+
+    def _parts(self, name: str) -> list[str]:
+        """What is read in the end by a relation of a rule, and at which points."""
+        syncs = []
+        while name in self.syncs.reads:
+            read = self.syncs.reads[name]
+            name = read.relation
+            if read.sync != ALWAYS:
+                syncs.append(read.sync)
+        return [name, *syncs]
 
     def _unfit(self, name: str, recursive: set[str], near: set[str]) -> str:
         """Why a view has no skinned form, apart from what its rule says."""
@@ -212,6 +238,8 @@ class Catalogue:
         for view in dict.fromkeys([*near, *others]):
             if self.depths[view] > self.depths[name] or not may_read(view):
                 continue
+            if self._points.get(name, False) and not self._points.get(view, False):
+                continue
             found = self.read_from(query, self.skins[view])
             if found is None:
                 continue
@@ -272,7 +300,7 @@ class Catalogue:
     def words(self, rule: Rule) -> str:
         """A rule as one would write it."""
         syncs = self.syncs
-        streams = {name for name in reads(rule) if name in syncs.relations and syncs.relations[name].stream}
+        streams = {name for read in reads(rule) if syncs.relations[name := syncs.taken_apart(read)[0]].stream}
         return format_rule(change_atoms(rule, lambda atom: written_atom(atom, syncs.reads, syncs.clocks, streams)))
 
     def _told(self, query: Skin) -> tuple[str, ...]:
