@@ -45,8 +45,8 @@ def validity(plan: Plan, runtime: Runtime, relation: str) -> Validity:
     following = None if due is None else time_of(due)
     if not syncs or len(syncs) < len(reads) or any(rule.events for rule in syncs):
         return Validity(time_of(clock), following)
-    if due is None:
-        return Validity(inf, None)
+    if due is None:  # or the next one is too far away to be found
+        return Validity(inf if all(rule.ticks.is_over(clock) for rule in syncs) else time_of(clock), None)
     return Validity(time_of(max(clock, float(ceil(due) - 1))), following)
 
 

@@ -31,7 +31,7 @@ __all__ = ["EMPTY", "MOST", "Points", "Schedule", "Test", "whole"]
 MOST = 100
 """A difference writes out so many progressions instead of one; beyond that, points are tested."""
 
-FARTHEST = 1_000_000
+FARTHEST = 10_000
 """So many points are tried where no limit is given. Behind them there may be more."""
 
 FINEST = 2**20
@@ -106,6 +106,10 @@ class Points(msgspec.Struct, frozen=True):
             k += 1
         return None
 
+    def is_finite(self, t: Any) -> bool:
+        """Whether so few points are left behind t that all of them are tried."""
+        return self.end is not None and self.number(self.end) - self.number(t) < FARTHEST
+
     def last_at(self, t: Any) -> Any:
         """The last point that is not behind t, or None."""
         k = self.number(t if self.end is None else min(t, self.end))
@@ -166,6 +170,14 @@ class Schedule(msgspec.Struct, frozen=True):
             if found is not None:
                 best = limit = found
         return best
+
+    def is_over(self, t: Any) -> bool:
+        """Whether it is known that there is no point behind t.
+
+        >>> Schedule.of(2, 0, 8).is_over(7), Schedule.of(2, 0, 8).is_over(8)
+        (False, True)
+        """
+        return self.next_after(t) is None and all([part.is_finite(t) for part in self.parts])
 
     def last_at(self, t: Any) -> Any:
         """The last point that is not behind t, or None."""

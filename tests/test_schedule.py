@@ -156,6 +156,10 @@ def test_points_that_are_tested_are_tried_up_to_the_limit() -> None:
     squares = Schedule.of(1).where(Apply("square", lambda t: int(t**0.5) ** 2 == t, (Col(0),)))
     assert squares.next_after(16) == 25 and squares.last_at(24) == 16
     assert FARTHEST > 1000
+    late = Schedule.of(1).where(Apply("<", operator.lt, (Const(2 * FARTHEST), Col(0)), "<"))
+    assert late.next_after(0) is None and not late.is_over(0)  # too far away to be sure
+    assert late.next_after(0, 3 * FARTHEST) == 2 * FARTHEST + 1
+    assert never.between(high=50).is_over(0) and not late.between(high=3 * FARTHEST).is_over(0)
 
 
 def test_conditions_are_about_whole_numbers_where_the_clock_is_a_float() -> None:
