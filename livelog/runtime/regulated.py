@@ -94,7 +94,10 @@ class Kept:
         self._touched.add(self.name)  # before anything is
         buffer = self._buffer
         if self._fresh:
-            buffer.update((t, -n) for t, n in self._content())
+            content = list(self._content())
+            if self._passing is not None:
+                content = self._passing.staying(content, self._now)
+            buffer.update((t, -n) for t, n in content)
         delta = deltas.get(self.source)
         if not delta:
             return
