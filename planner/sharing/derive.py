@@ -131,10 +131,12 @@ class _Derivation:
             members.setdefault(other, []).append(one)
         for number, ones in members.items():
             place = self.query.places[number]
+            now = number == self.query.clock and self.view.clock is None  # the query has it equal to a column
             fixed = [one for one in ones if self.view.places[one].constant is not None]
             loose = [one for one in ones if self.view.places[one].constant is None]
-            if not loose or (len(ones) == 1 and place.constant is None):
+            if not now and (not loose or (len(ones) == 1 and place.constant is None)):
                 continue
+            self.clock = self.clock or now
             for one in loose:
                 if one == self.view.clock:
                     self.clock = True
@@ -144,6 +146,10 @@ class _Derivation:
             if fixed or place.constant is not None:
                 assert place.constant is not None
                 yield self.compared("=", ("v", number), place.constant, self.query.rule.span)
+        clock = self.query.clock
+        if clock is not None and clock not in members and (value := self.query.places[clock].constant) is not None:
+            self.clock = True
+            yield self.compared("=", ("v", clock), value, self.query.rule.span)
 
     def comparisons(self) -> Iterator[Literal]:
         for condition in self.query.conditions:
