@@ -111,6 +111,8 @@ class Followed:
                     if found := difference(moment.relations[view], rows[view]):
                         problems.append(f"{view} at {moment.time} by the {how} of steps\n{found}")
             problems.extend(self._kept(moment))
+            if any(problems):
+                return "\n".join(filter(None, problems))
         problems += [f"a step at {step.time} is not expected" for step in left]
         problems.append(self._add(self.net, changes))
         for view in self.views:

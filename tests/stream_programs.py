@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.cases import RuleText
 from tests.stream_bodies import Body, Relation
 from tests.stream_points import draw_points, tick_conditions
+
+VARIABLE = r"\b([xvt])(\d+)\b"
 
 
 @dataclass
@@ -249,8 +252,9 @@ class Draw:
                 t = body.new("t")
                 body.literals += [f"clock({t})", *tick_conditions(rng, t), f"{t} < 9"]
             elif roll < 0.55:
-                named = self.points and rng.random() < 0.6
-                points = f"{rng.choice(self.points)}(q)" if named else ", ".join(["clock(q)", *tick_conditions(rng, "q")])
+                points = ", ".join(["clock(q)", *tick_conditions(rng, "q")])
+                if self.points and rng.random() < 0.6:
+                    points = f"{rng.choice(self.points)}(q)"
                 function = rng.choice(["count", "max q", "min q", "sum q"])
                 body.literals.append(f"{body.new('v')} = {function} : {{ {points} }}")
             elif roll < 0.7 and body.of("vt"):
@@ -278,6 +282,27 @@ class Draw:
         self.rules.append(RuleText(f"{view.name}(x, y)", tuple(body)))
         return view
 
+    def variant(self) -> Relation | None:
+        """The body of a view again, under other names: perhaps narrower, at other points, with another head."""
+        rng, body = self.rng, Body(self)
+        rules = [rule for rule in self.rules if rule.head.startswith("w") and rule.body]
+        rule = rng.choice(rules) if rules else RuleText("")
+        text = "; ".join(rule.body)
+        if not rules or "{" in text or rule.head.partition("(")[0] in text:
+            return None
+        if rng.random() < 0.4:
+            text = re.sub(r" at \w+(?=;|$)", lambda found: rng.choice([self.at(self.base[0], True), found[0]]), text)
+        if rng.random() < 0.3:
+            text = re.sub(VARIABLE, r"\g<1>1\2", text)
+        body.literals = text.split("; ")
+        positive = ", ".join(literal for literal in body.literals if re.match(r"\w+\(", literal))
+        body.bound = [(kind + digits, kind) for kind, digits in dict.fromkeys(re.findall(VARIABLE, positive))]
+        if body.bound and rng.random() < 0.5:
+            body.filter()
+        if rng.random() < 0.1:
+            body.negation()
+        return self.shown(body)
+
     def failing(self) -> Relation | None:
         """A division by what may be zero."""
         valued = [r for r in self.low if r.kinds.endswith("v") and not r.view]
@@ -302,7 +327,7 @@ class Draw:
         for _ in range(rng.randint(0, 3)):
             draw_points(self)
         makers = [self.flat, self.flat, self.copied, self.windowed, self.windowed, self.joined, self.grouped,
-                  self.clocked, self.recursive, self.recursive]  # fmt: skip
+                  self.clocked, self.recursive, self.recursive, self.variant, self.variant, self.variant]  # fmt: skip
         if rng.random() < 0.08:
             makers = [*makers, *[self.failing] * 8]
         for _ in range(rng.choice([1, 2, 2, 3, 3, 4, 5])):

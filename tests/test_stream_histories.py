@@ -22,15 +22,13 @@ from livelog.runtime import stored
 from livelog.store import journal
 from tests.cases import program_of
 from tests.harness import METHODS, Configuration, Mismatch, OnPurpose
+from tests.kept_streams import KEPT_STREAMS
 from tests.registered import AGGREGATES, FUNCTIONS
 from tests.stream_cases import StreamCase, states
 from tests.stream_generate import TALLY, generate
 from tests.stream_harness import PARTITIONS, Followed, apply, compare, configurations, run
 
 CHUNK = 9  # cases per test, so that parallel workers share them out
-
-# Seeds that once failed; each runs with every method on each number of partitions.
-KEPT_SEEDS: tuple[int, ...] = ()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -41,7 +39,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         chunks = [range(start, min(start + CHUNK, count)) for start in starts]
         metafunc.parametrize("chunk", chunks, ids=[f"{c.start}-{c.stop - 1}" for c in chunks])
     if "whole" in metafunc.fixturenames:
-        metafunc.parametrize("whole", [seed] if seed is not None else [*KEPT_SEEDS, *range(100_000, 100_003)])
+        metafunc.parametrize("whole", [seed] if seed is not None else range(100_000, 100_003))
     if "stored_seeds" in metafunc.fixturenames:
         starts = range(200_000, 200_000 + max(12, count // 6), 4)
         chunks = [range(start, start + 4) for start in starts] if seed is None else [range(seed, seed + 1)]
@@ -54,6 +52,15 @@ def test_every_step_equals_the_oracle(chunk: range) -> None:
         expected = states(case)
         for configuration in configurations(seed):
             run(case, configuration, expected)
+
+
+@pytest.mark.parametrize("name", KEPT_STREAMS)
+def test_kept_cases(name: str) -> None:
+    case = KEPT_STREAMS[name]
+    expected = states(case)
+    for strategy, ship in METHODS:
+        for partitions in PARTITIONS:
+            run(case, Configuration(strategy, ship, partitions, 1 if partitions > 1 else None), expected)
 
 
 def test_every_way_of_running(whole: int) -> None:
