@@ -19,7 +19,7 @@ from datalog.report import Report, listed, suggestion
 from datalog.walking import atoms
 from datalog.written import as_written
 
-__all__ = ["DEFINITION", "defined", "dropped", "readers"]
+__all__ = ["DEFINITION", "defined", "dropped", "read_by", "readers"]
 
 DEFINITION = "<definition>"
 
@@ -121,6 +121,17 @@ def readers(program: Program, name: str) -> set[str]:
     return found
 
 
+def read_by(program: Program, names: Collection[str]) -> set[str]:
+    """The relations, but for themselves, that the rules for some relations read, in whatever way.
+
+    >>> program = check(parse(".decl s(x: number)  e(t) :- clock(t), t % 2 = 0.  r(x) :- s(x) at e, !r2(x). r2(1)."))
+    >>> sorted(read_by(program, ["r"]))
+    ['e', 'r2', 's']
+    """
+    own = [rule for rule in program.rules if rule.head.relation in names]
+    return {name for rule in own for name in _read(program, rule)} & _own_names(program) - set(names)
+
+
 def _read(program: Program, rule: Rule) -> Iterator[str]:
     """The relations that a rule reads, and those at whose points it does."""
     for atom in atoms(rule)[1:]:
@@ -178,7 +189,7 @@ def _check_known(program: Program, piece: Program, names: Collection[str], repor
     is there, so where it is not, that is a slip of the pen. And what no rule of the program mentions any more still has
     its columns.
     """
-    known = {*_people_s(program), *names, *(clocks_of(program) - set(names))}
+    known = {*_own_names(program), *names, *(clocks_of(program) - set(names))}
     lax = not any(r.declared for r in (*program.relations.values(), *piece.relations.values()))
     for atom in _bodies(piece):
         name, relation = atom.relation, program.relations.get(atom.relation)
@@ -197,7 +208,7 @@ def _bodies(piece: Program) -> Iterator[Atom]:
         yield from atoms(rule)[1:]
 
 
-def _people_s(program: Program) -> set[str]:
+def _own_names(program: Program) -> set[str]:
     """The relations of a program that it names itself."""
     return program.relations.keys() - program.reads.keys() - program.clocks.keys()
 
@@ -211,7 +222,7 @@ def _check_view(program: Program, name: Any) -> None:
         raise UsageProblem(f"what is dropped is the name of a view, not {name!r}")
     if name in program.derived:
         return
-    if name in _people_s(program):
+    if name in _own_names(program):
         raise UsageProblem(f"`{name}` is a base relation: only views can be dropped")
     near = suggestion(name, program.derived)
     raise UsageProblem(f"there is no view `{name}`{near}")
@@ -224,7 +235,7 @@ def _checked(new: Program, former: Program, gone: Collection[str] = ()) -> Progr
     """The new program, checked. Relations that were there keep their columns' names; those that facts fill stay."""
     declared = any(r.declared for r in new.relations.values())
     used = {atom.relation for rule in new.rules for atom in atoms(rule)}
-    known = [Directive(_KNOWN, name, {}) for name in _people_s(former) if name in used] if declared else []
+    known = [Directive(_KNOWN, name, {}) for name in _own_names(former) if name in used] if declared else []
     checked = check(replace(new, directives=(*new.directives, *known), checked=False))
     relations = dict(checked.relations)
     for name, old in former.relations.items():

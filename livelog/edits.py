@@ -9,44 +9,55 @@ import msgspec
 __all__ = ["Edit", "lasting"]
 
 
-class Edit(msgspec.Struct, frozen=True, array_like=True):
+class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
     """A text that defines relations, or the names of views that are dropped.
 
-    `names` are the relations that the text defines, and `follow` those of them whose changes are kept from here on.
+    `names` are the relations that the text defines, and `reads` the others that it reads; `follow` are those of `names`
+    whose changes are kept from here on.
     """
 
     define: str = ""
     drop: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
     follow: tuple[str, ...] = ()
 
 
 def lasting(edits: Iterable[Edit]) -> list[Edit]:
     """The edits without definitions of which nothing is left, and without the drops that took them away.
 
-    The others lead to the same program, and to the same plan of it: what is gone is read by nothing that is there.
+    The others lead to the same program, and to the same plan of it: no text that stays reads what is gone. O(edits)
 
-    >>> a, b = Edit("a", names=("a",)), Edit("b, c", names=("b", "c"))
-    >>> lasting([a, b, Edit(drop=("a", "c", "given")), a])
-    [Edit(define='b, c', ...), Edit(define='', drop=('c', 'given'), ...), Edit(define='a', ...)]
+    >>> a, b, c = Edit("a", names=("a",)), Edit("b, c", names=("b", "c")), Edit("d", names=("d",), reads=("a",))
+    >>> drop = Edit(drop=("a", "c", "given"))
+    >>> [edit.define or edit.drop for edit in lasting([a, b, drop, a])]
+    ['b, c', ('c', 'given'), 'a']
+    >>> [edit.define or edit.drop for edit in lasting([a, b, c, Edit(drop=("a", "c"))])]
+    ['a', 'b, c', 'd', ('a', 'c')]
     """
     known = list(edits)
     owner: dict[str, int] = {}
     left = [set(edit.names) for edit in known]
-    by = [dict.fromkeys(edit.drop, -1) for edit in known]  # the definition that each drop is about
+    rests_on: list[set[int]] = [set() for _ in known]  # the definitions whose relations a text reads
+    about: list[dict[str, int]] = []  # by name that is dropped, the definition that it is of
     for i, edit in enumerate(known):
-        for name in edit.drop:
-            by[i][name] = owner.pop(name, -1)
-            if by[i][name] >= 0:
-                left[by[i][name]].discard(name)
+        found = {name: owner.pop(name, -1) for name in edit.drop}
+        about.append(found)
+        for name, of in found.items():
+            if of >= 0:
+                left[of].discard(name)
+        rests_on[i] = {owner[name] for name in edit.reads if name in owner}
         owner.update(dict.fromkeys(edit.names, i))
-    found = []
+    stays = [bool(names) for names in left]
+    for i in reversed(range(len(known))):
+        if stays[i]:
+            for of in rests_on[i]:
+                stays[of] = True
+    result = []
     for i, edit in enumerate(known):
-        gone = {name for name, of in by[i].items() if of >= 0 and not left[of]}
-        if edit.define and not left[i]:
-            continue
-        if gone:
-            edit = msgspec.structs.replace(edit, drop=tuple(name for name in edit.drop if name not in gone))
-        if edit.define or edit.drop:
-            found.append(edit)
-    return found
+        drop = tuple(name for name, of in about[i].items() if of < 0 or stays[of])
+        if drop != edit.drop:
+            edit = msgspec.structs.replace(edit, drop=drop)
+        if (edit.define and stays[i]) or edit.drop:
+            result.append(edit)
+    return result

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import planner
 from datalog.ast import Program
-from datalog.growth import defined, dropped
+from datalog.growth import defined, dropped, read_by
 from livelog.edits import Edit
 from planner.extend import extend, reduce
 from planner.plan import Plan
@@ -44,7 +44,8 @@ class Planned:
         """What a definition leads to, and how it is logged. Raises what is wrong with it."""
         program, names = defined(self.program, text)
         plan = extend(self.plan, self.program, program, select=self.select)
-        return Edit(text, names=names), replace(self, program=program, plan=plan)
+        reads = tuple(sorted(read_by(program, names)))
+        return Edit(text, names=names, reads=reads), replace(self, program=program, plan=plan)
 
     def drop(self, names: Iterable[str]) -> tuple[Edit, Planned]:
         """The same for views that go. Raises where they cannot."""

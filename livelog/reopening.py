@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import datalog
-import planner
 from datalog.errors import LivelogError, Note, UsageProblem
 from datalog.tokens import words
 from livelog.io.values import format_row
 from livelog.operations import Operation
+from livelog.planned import Planned
 from livelog.runtime.base_files import load_facts
+from livelog.runtime.editing import Adoption
 from livelog.runtime.local import LocalRuntime
 from livelog.runtime.runtime import PLAIN
 from livelog.runtime.stored import Store
@@ -98,7 +99,8 @@ def _other(told: Description, checked: datalog.Program) -> str | None:
 def _migration(journal: Journal, checked: datalog.Program) -> Callable[[Session], list[Operation]]:
     """What brings a session of a new program to the facts of a journal. Nothing of the former program is evaluated.
 
-    Facts that the former text states and the new one does not are left out, and the other way round.
+    Facts that the former text states and the new one does not are left out, and the other way round. What was defined
+    and dropped meanwhile counts no more: the new program is as it is written.
     """
     told = journal.description
     if journal.waiting is not None:
@@ -113,8 +115,8 @@ def _migration(journal: Journal, checked: datalog.Program) -> Callable[[Session]
         what = "this is the program of the session; what it needs in Python must be there to migrate from it"
         error.notes = (*error.notes, Note(what))
         raise
-    plan = planner.plan(program, select=told.select)
-    runtime = LocalRuntime(plan, 1, PLAIN, None)
+    first = Planned.of(program, told.select)
+    runtime = LocalRuntime(first.after_all(journal.checkpointed_edits), 1, PLAIN, None)
     (worker,) = runtime.workers
     manifest = journal.newest()
     number, clock, partitions = (
@@ -122,12 +124,16 @@ def _migration(journal: Journal, checked: datalog.Program) -> Callable[[Session]
     )
     load_facts(journal.layout, number, clock, partitions, worker)
     for entry in journal.entries(number or 0):
+        if entry.edit is not None and runtime.planned is not None:
+            runtime._adopt_unevaluated(Adoption(entry.edit, runtime.planned.after(entry.edit)))
         worker.absorb(entry.operations)
-    facts = list(dated(runtime.export(), plan))
+    plan = runtime.plan
+    made = {name for name in plan.facts if name not in first.plan.relations}  # what follows from texts of definitions
+    facts = [fact for fact in dated(runtime.export(), plan) if fact[0] not in made]
 
     def operations(session: Session) -> list[Operation]:
         _check_keys(session, facts)
-        former, new = _stated(session, plan), _stated(session, session.plan)
+        former, new = _stated(session, first.plan), _stated(session, session.plan)
         return [
             *history(session, facts, worker.clock),
             *(("-", name, row) for name, row in former if (name, row) not in new),

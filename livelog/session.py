@@ -117,7 +117,8 @@ class Session(Defining):
             raise UsageProblem(f"a session needs at least one partition, not {partitions}")
         if limit < 1:
             raise UsageProblem(f"the limit must be positive, not {limit}")
-        self._take(Planned.of(program, select))
+        edits = journal.checkpointed_edits if resumed and journal is not None else ()
+        self._take(Planned.of(program, select).after_all(edits))
         memory = memory if isinstance(memory, Memory) else Memory(memory)
         self._watch = Watch(self.plan, memory, timeout)
         self._select = select
@@ -140,7 +141,6 @@ class Session(Defining):
         frames, rest = frames_apart(facts)
         operations = [] if resumed or history else self._loaded(rest, bulk=spark is None)
         self._runtime: Runtime = self._made(spark, seed, frames, resumed, script, store, journal)
-        self._runtime.planned = self._planned
         self._lock = self._runtime.lock
         self._journaled = self._runtime if isinstance(self._runtime, Journaled) else None
         self.rerun: tuple[int | None, ChangeLog] | None = None
@@ -168,6 +168,7 @@ class Session(Defining):
                 without_collections(runtime.go_on)
             except OperatorError as error:
                 raise self._explained(error, "the session cannot be gone on with") from raised_by_user(error)
+        self._follow_program(runtime.planned)
         self._opened = runtime.committed
         self.initial = ChangeLog(self._views, {}, runtime.journal.published, runtime.clock, self._keys)
         if (again := runtime.rerun) is not None:
@@ -189,7 +190,7 @@ class Session(Defining):
             if frames:
                 name = next(iter(frames))
                 raise UsageProblem(f"`{name}` is a DataFrame of Spark: that needs `runtime=livelog.Spark(...)`")
-            how = (self.plan, self.partitions, method, self._limit, seed, sizes, self._watch)
+            how = (self._planned, self.partitions, method, self._limit, seed, sizes, self._watch)
             if store is None:
                 return LocalRuntime(*how)
             stored = StoredRuntime(*how, store, self._description("local", script, None), journal)
@@ -208,7 +209,7 @@ class Session(Defining):
             data = gathered(data, self.partitions)
         tls = None if spark.tls is None else spark.tls.paths()
         description = None if resumed else self._description("spark", script, tls)
-        runtime = SparkRuntime(self.plan, method, self._limit, sizes, spark, description, data, self._watch)
+        runtime = SparkRuntime(self._planned, method, self._limit, sizes, spark, description, data, self._watch)
         weakref.finalize(self, runtime.close)  # for those who forget to close a session: its slots are others' again
         return runtime
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -366,8 +367,6 @@ def lines_of(act: Any) -> int:
     try:
         act()
     finally:
-        import sys
-
         sys.settrace(None)
     return strike.lines
 
@@ -400,8 +399,6 @@ def test_an_interrupt_at_any_line(strategy: str, partitions: int, edit: str) -> 
         error = rng.choice(ERRORS)
 
         def trial(session: Any = session, at: int = at, error: Any = error) -> str:
-            import sys
-
             strike = Strike(at, error)
             strike.arm()
             try:

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datalog.errors import RuntimeProblem, UsageProblem
+from livelog.edits import Edit
 from livelog.store import records
-from livelog.store.formats import BatchFile, load_sealed, sealed
+from livelog.store.formats import BatchFile, Logged, decode_record, encode_record, load_sealed, sealed
 from livelog.store.journal import Batch, Description, Entry, Journal, describe
 from livelog.store.layout import Layout
 from livelog.store.parts import Part, write_part
@@ -154,8 +155,29 @@ def test_constants_keep_their_types(tmp_path: Path) -> None:
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
     Journal.create(tmp_path, msgspec.structs.replace(DESCRIPTION, version=99)).close()
-    with pytest.raises(UsageProblem, match="has format 99; this Livelog reads 2"):
+    with pytest.raises(UsageProblem, match="has format 99; this Livelog reads 2 and 3"):
         Journal.open(tmp_path)
+
+
+def test_a_former_format_becomes_the_present_one(tmp_path: Path) -> None:
+    Journal.create(tmp_path, msgspec.structs.replace(DESCRIPTION, version=2)).close()
+    journal = Journal.open(tmp_path)
+    assert journal.description.version == describe(tmp_path).version == 3
+    journal.end(journal.begin(edit=Edit("r(x) :- e(x).", names=("r",))).number, committed=True)
+    journal.close()
+    journal = Journal.open(tmp_path)
+    assert [edit.names for edit in journal.edits] == [("r",)]
+    journal.end(journal.begin(edit=Edit(drop=("r",))).number, committed=True)
+    assert not journal.edits
+    journal.close()
+
+
+def test_records_without_an_edit_are_read(tmp_path: Path) -> None:
+    """What an older version has logged is an entry with seven fields."""
+    whole = encode_record(Entry(1, [("+", "e", (1,))], None, ("q", 3), "feed", 7, None))
+    old = msgspec.msgpack.encode(msgspec.msgpack.decode(whole)[:-1])
+    record = decode_record(old)
+    assert isinstance(record, Logged) and record.entry() == Entry(1, [("+", "e", (1,))], None, ("q", 3), "feed", 7)
 
 
 def test_a_description_that_was_touched_is_refused_or_the_same(tmp_path: Path) -> None:

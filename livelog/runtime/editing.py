@@ -93,6 +93,14 @@ class Editing:
         """The partitions adopt a plan; returns the strata that have something to do."""
         return set().union(*self._all("adopt", adoption.planned.plan, self._sizes, self._recompute))
 
+    def _adopt_unevaluated(self, adoption: Adoption) -> None:
+        """Go over to a program where the views are evaluated later."""
+        self.coming = adoption.planned
+        self._use(adoption.planned)
+        self._hand_over(adoption)
+        self._all("commit")
+        self._stand()
+
     def _retract(self) -> None:
         """All partitions are as they were before the edit, also if they have not heard of it."""
         self._all("retract")

@@ -8,10 +8,14 @@ is up to `livelog.runtime.stored` and `livelog.runtime.spark`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from datalog.errors import RuntimeProblem, UsageProblem
+from livelog.edits import Edit
 from livelog.operations import Operation
+from livelog.planned import Planned
+from livelog.runtime.editing import Adoption
 from livelog.runtime.runtime import OPEN, WHOLE, Runtime
 from livelog.runtime.worker import Sides
 from livelog.store.formats import Description, Entry
@@ -39,7 +43,7 @@ class Journaled(Runtime):
         self.logs = True  # whether transactions are logged: not before there is a session
         self._worth = -1  # bytes of the log that are not worth a checkpoint
         self._number = 0  # of the transaction under way
-        self._approximates = any(r.tolerance is not None for r in self.plan.relations.values())
+        self._made: tuple[Planned | None, Edit, Planned] | None = None  # what an edit leads from, and what to
         self._time = 0.0  # where the clock is after the transaction under way
 
     @property
@@ -88,6 +92,12 @@ class Journaled(Runtime):
         """Write the parts of a checkpoint, and make durable what was recorded of changes."""
         raise AssertionError("a runtime has partitions")
 
+    def _begin_edit(self, entry: Entry) -> None:
+        """An edit is evaluated, and about to stand."""
+
+    def _forget_views(self) -> None:
+        """What was recorded of views that are no more may go: an edit stands that dropped them."""
+
     def _tidy(self) -> None:
         """A checkpoint was written: what was recorded before it may go, as far as nobody has yet to read it."""
 
@@ -104,6 +114,23 @@ class Journaled(Runtime):
             if self.journal.grown > self._worth and self._due():
                 self._try_checkpoint()
             return changes
+
+    def edit(self, edit: Edit, planned: Planned) -> dict[str, Sides]:
+        """As everywhere; what is told of it is durable, and not before that anything goes that was kept of views."""
+        with self.lock:
+            self._made = self.planned, edit, planned
+            changes = self.run((), edit=edit)
+            with suppress(LogProblem):  # the next transaction tries again, and the next opening forgets them
+                self.journal.flush()
+                self._forget_views()
+            return changes
+
+    def _adoption(self, edit: Edit) -> Adoption:
+        """What an edit of the journal leads to. It is planned once, if that is the one that was just made."""
+        assert self.planned is not None
+        if self._made is None or self._made[0] is not self.planned or self._made[1] != edit:
+            self._made = self.planned, edit, self.planned.after(edit)
+        return Adoption(edit, self._made[2])
 
     def _logged(self, operations: Iterable[Operation], origin: Mapping[str, Any]) -> dict[str, Sides]:
         """Run a transaction, and let readers see it; or see to it that it never was."""
@@ -157,12 +184,15 @@ class Journaled(Runtime):
         """The outcome is in the log before a partition is told: that is the moment that counts."""
         entry = self.journal.waiting
         if entry is not None and entry.number == self._number:
+            if entry.edit is not None:
+                self._begin_edit(entry)
             try:
                 self.journal.end(entry.number, committed=True)
             except LogProblem:
                 self.state = OPEN  # no partition has heard of it: all of them go back
                 raise
         self._commit()
+        self._stand()
         self.clock, self.committed = self._time, self.state
         self.state = WHOLE
 
@@ -212,7 +242,10 @@ class Journaled(Runtime):
             if entry.number >= before:
                 break
             if entry.number <= certain and not self._alone(entry):
-                self._absorb(entry)
+                if entry.edit is not None:
+                    self._adopt_unevaluated(self._adoption(entry.edit))
+                else:
+                    self._absorb(entry)
                 self.clock = self._time_after(entry)
                 behind = True
             else:
@@ -232,7 +265,10 @@ class Journaled(Runtime):
         What is shown of an approximated view depends on all that came before, and so does what a relation was at the
         last point of time.
         """
-        return self._approximates or self._timed
+        timed = self._timed
+        if entry.edit is not None and not timed:
+            timed = self._adoption(entry.edit).planned.plan.timed
+        return timed or any(r.tolerance is not None for r in self.plan.relations.values())
 
     def _catch_up(self) -> None:
         """Evaluate the facts that were absorbed."""

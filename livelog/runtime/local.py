@@ -33,7 +33,7 @@ class LocalRuntime(Runtime):
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Plan | Planned,
         partitions: int,
         method: Method,
         limit: int | None,
@@ -47,7 +47,7 @@ class LocalRuntime(Runtime):
         self._random = None if seed is None else random.Random(seed)
         self._open_channels()
         self.workers = [
-            Worker(plan, i, partitions, self._method, limit, self._sender(i), sizes) for i in range(partitions)
+            Worker(self.plan, i, partitions, self._method, limit, self._sender(i), sizes) for i in range(partitions)
         ]
 
     def _open_channels(self) -> None:

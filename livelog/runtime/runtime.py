@@ -15,6 +15,7 @@ from typing import Any
 
 from datalog.errors import UsageProblem
 from livelog.operations import Operation
+from livelog.planned import Planned
 from livelog.runtime.editing import Adoption, Editing
 from livelog.runtime.limits import Exceeded, Watch, make_room, watched
 from livelog.runtime.skew import Skew, join_rules, skew
@@ -59,13 +60,16 @@ class Runtime(Editing):
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Plan | Planned,
         partitions: int,
         method: Method,
         limit: int | None,
         sizes: Mapping[str, int] | None = None,
         watch: Watch | None = None,
     ) -> None:
+        """With a program in place of its plan, that may be edited."""
+        if isinstance(plan, Planned):
+            self.planned, plan = plan, plan.plan
         self.partitions = partitions
         self.lock = threading.RLock()  # a session may be used from several threads, one at a time
         self.clock = 0.0

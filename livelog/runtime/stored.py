@@ -8,7 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from datalog.errors import UsageProblem
+from livelog.edits import Edit
+from livelog.planned import Planned
 from livelog.runtime.base_files import load_facts, write_facts
 from livelog.runtime.collecting import without_collections
 from livelog.runtime.journaled import Journaled
@@ -55,7 +59,7 @@ class StoredRuntime(Journaled, LocalRuntime):
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Plan | Planned,
         partitions: int,
         method: Method,
         limit: int | None,
@@ -136,6 +140,8 @@ class StoredRuntime(Journaled, LocalRuntime):
     def _perform(self, entry: Entry) -> dict[str, Sides]:
         self._number = entry.number
         operations = entry.operations
+        if entry.edit is not None:
+            return without_collections(self._transact, self._adoption(entry.edit))
         shares = [operations] if self.partitions == 1 else self._shares(operations)
         return without_collections(self._transact, shares)
 
@@ -147,6 +153,25 @@ class StoredRuntime(Journaled, LocalRuntime):
             self._changed.record(self._number, self.decided or {})
 
     _execute = _perform
+
+    def edit(self, edit: Edit, planned: Planned) -> dict[str, Sides]:
+        """As everywhere. The new outputs are followed from here on, as those of a program are when it is opened."""
+        outputs = tuple(name for name in planned.plan.outputs if name in edit.names)
+        return super().edit(replace(edit, follow=outputs), planned)
+
+    def _begin_edit(self, entry: Entry) -> None:
+        """Before the log says that it stands: what is recorded and not in the log is no matter to anybody."""
+        assert entry.edit is not None
+        for view in entry.edit.follow:
+            self._changed.follow(view, entry.number, self.rows(view), 0)
+
+    def _retract(self) -> None:
+        super()._retract()
+        self._forget_views()
+
+    def _forget_views(self) -> None:
+        for view in [view for view in self._changed.files if view not in self.plan.relations]:
+            self._changed.forget(view)
 
     @property
     def standing(self) -> dict[str, Sides] | None:
@@ -191,6 +216,7 @@ class StoredRuntime(Journaled, LocalRuntime):
     def _tidy(self) -> None:
         """Changes go that are older than the checkpoint before this one and that all followers have read."""
         older = self.journal.oldest
+        self._forget_views()
         for view in self._changed.files:
             with held_still(self.journal.layout, view) as still:
                 if still:

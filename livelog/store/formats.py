@@ -12,17 +12,21 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from livelog.edits import Edit, lasting
 from livelog.operations import Operation
 from livelog.packing import ROW, tupled
 from livelog.store.records import Damaged
 
 __all__ = [
-    "FORMAT", "Batch", "BatchFile", "Committed", "Description", "Entry", "Logged", "Manifest", "Outcome", "Progress",
+    "FORMAT", "READ", "Batch", "BatchFile", "Committed", "Description", "Entry", "Logged", "Manifest", "Outcome", "Progress",
     "StoredPart", "committed_record", "decode_record", "encode_record", "load_sealed", "sealed",
 ]  # fmt: skip
 
-FORMAT = 2
+FORMAT = 3
 """The version of all that stands in a session's directory."""
+
+READ = (2, FORMAT)
+"""The versions that can be gone on with. A directory of the first has no edits; it becomes one of the last."""
 
 Form = TypeVar("Form")
 
@@ -71,7 +75,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """A transaction as it is logged before it is dispatched.
 
     `query` is a streaming query and its batch id; `source` and `position` are where in some other feed the
-    transaction comes from; `follow` is a view whose changes are kept from here on.
+    transaction comes from; `follow` is a view whose changes are kept from here on. `edit` is what it changes of the
+    program: then it changes nothing else.
     """
 
     number: int
@@ -81,6 +86,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, tag=1):
     source: str | None = None
     position: int | None = None
     follow: str | None = None
+    edit: Edit | None = None
 
 
 class Logged(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -93,11 +99,12 @@ class Logged(msgspec.Struct, frozen=True, array_like=True, tag=1):
     source: str | None
     position: int | None
     follow: str | None
+    edit: Edit | None = None
 
     def entry(self) -> Entry:
         """The whole entry."""
         operations = _operations(self.operations)
-        return Entry(self.number, operations, self.batch, self.query, self.source, self.position, self.follow)
+        return Entry(self.number, operations, self.batch, self.query, self.source, self.position, self.follow, self.edit)
 
 
 class Outcome(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -125,11 +132,15 @@ class StoredPart(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct):
-    """How far the feeds of a session were applied, and which views are followed."""
+    """How far the feeds of a session were applied, which views are followed, and what became of its program.
+
+    `edits` are those that something is left of, in order.
+    """
 
     queries: dict[str, int] = {}
     positions: dict[str, int] = {}
     follows: list[str] = []
+    edits: list[Edit] = []
 
     def note(self, entry: Entry | Logged) -> None:
         """A transaction was committed."""
@@ -139,10 +150,14 @@ class Progress(msgspec.Struct):
             self.positions[entry.source] = entry.position
         if entry.follow is not None and entry.follow not in self.follows:
             self.follows.append(entry.follow)
+        if entry.edit is not None:
+            self.edits = lasting([*self.edits, entry.edit])
+            self.follows = [name for name in self.follows if name not in entry.edit.drop]
+            self.follows += [name for name in entry.edit.follow if name not in self.follows]
 
     def copy(self) -> Progress:
         """The same, to be changed apart."""
-        return Progress(dict(self.queries), dict(self.positions), list(self.follows))
+        return Progress(dict(self.queries), dict(self.positions), list(self.follows), list(self.edits))
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -222,12 +237,13 @@ def sealed(content: msgspec.Struct) -> bytes:
     """A structure as JSON that a person can read and a flipped bit cannot hide in.
 
     >>> print(sealed(Progress({"q": 7})).decode())
-    {"crc32": 2876454172, "content": {
+    {"crc32": 2823769900, "content": {
       "queries": {
         "q": 7
       },
       "positions": {},
-      "follows": []
+      "follows": [],
+      "edits": []
     }}
     """
     text = msgspec.json.format(msgspec.json.encode(content), indent=2)

@@ -34,11 +34,13 @@ from pathlib import Path
 import msgspec
 
 from datalog.errors import RuntimeProblem, UsageProblem
+from livelog.edits import Edit
 from livelog.operations import Operation
 from livelog.packing import tupled
 from livelog.store.flusher import Flusher
 from livelog.store.formats import (
     FORMAT,
+    READ,
     Batch,
     Description,
     Entry,
@@ -224,9 +226,16 @@ class Journal:
             found = find(layout, accept_loss)
             make_private(layout.directory)
             try:
-                return cls(layout, lock, description, found, sync, ahead, True)
+                journal = cls(layout, lock, description, found, sync, ahead, True)
             except OSError as e:
                 raise UsageProblem(f"cannot use the session in {layout.directory}: {e.strerror or e}") from None
+            if description.version != FORMAT:  # before anything is written that those who read the former do not know
+                try:
+                    journal.describe(msgspec.structs.replace(description, version=FORMAT))
+                except BaseException:
+                    journal.close()
+                    raise
+            return journal
         except BaseException:
             lock.release()
             raise
@@ -282,6 +291,7 @@ class Journal:
         source: str | None = None,
         position: int | None = None,
         follow: str | None = None,
+        edit: Edit | None = None,
     ) -> Entry:
         """Begin a transaction, and log it if that is to be done ahead: then it is durable when this returns.
 
@@ -293,7 +303,7 @@ class Journal:
         if self._trouble is not None:
             self._flush_again()
         operations = operations if type(operations) is list else list(operations)
-        entry = Entry(self.number + 1, operations, batch, query, source, position, follow)
+        entry = Entry(self.number + 1, operations, batch, query, source, position, follow, edit)
         try:
             body = encode_record(entry)
         except (TypeError, OverflowError, UnicodeEncodeError, RecursionError) as e:
@@ -359,7 +369,7 @@ class Journal:
         if held is not None and not committed:
             self.number, self.waiting, self._held = number - 1, None, None
             return
-        if committed and (entry.query or entry.source is not None or entry.follow is not None):
+        if committed and (entry.query or entry.source is not None or entry.follow is not None or entry.edit is not None):
             noted = noted.copy()  # a checkpoint that was begun keeps what it found
             noted.note(entry)
         if held is not None and self._late is not None:
@@ -494,6 +504,16 @@ class Journal:
     def follows(self) -> list[str]:
         """The views that are followed, in the order in which that began."""
         return list(self._progress.follows)
+
+    @property
+    def edits(self) -> list[Edit]:
+        """What became of the program, as far as anything is left of it."""
+        return list(self._progress.edits)
+
+    @property
+    def checkpointed_edits(self) -> list[Edit]:
+        """The same as of the newest checkpoint: those of the log come behind it."""
+        return [] if self._newest is None else list(self._newest.progress.edits)
 
     def position(self, source: str) -> int | None:
         """The last position of a feed that was applied; None if nothing of it was."""
@@ -647,8 +667,9 @@ def describe(directory: str | os.PathLike[str]) -> Description:
     layout = Layout(directory)
     if not layout.session.exists():
         raise UsageProblem(f"there is no session in {layout.directory}")
-    if (version := load_sealed(layout.session, _Version).version) != FORMAT:  # it may look otherwise then
-        raise UsageProblem(f"the session in {layout.directory} has format {version}; this Livelog reads {FORMAT}")
+    if (version := load_sealed(layout.session, _Version).version) not in READ:  # it may look otherwise then
+        known = " and ".join(map(str, READ))
+        raise UsageProblem(f"the session in {layout.directory} has format {version}; this Livelog reads {known}")
     description = load_sealed(layout.session, Description)
     with contextlib.suppress(Damaged):  # whoever opens the session will say so
         if last := finished(layout):

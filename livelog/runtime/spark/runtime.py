@@ -19,6 +19,7 @@ import msgspec
 
 from datalog.errors import RuntimeProblem, UsageProblem
 from livelog.operations import Operation
+from livelog.planned import Planned
 from livelog.runtime.journaled import Unavailable
 from livelog.runtime.limits import Watch
 from livelog.runtime.runtime import OPEN, WHOLE
@@ -48,7 +49,7 @@ class SparkRuntime(Clients):
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Plan | Planned,
         method: Method,
         limit: int | None,
         sizes: Mapping[str, int],

@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from datalog.errors import RuntimeProblem, UsageProblem
+from livelog.planned import Planned
 from livelog.runtime.journaled import Journaled
 from livelog.runtime.limits import Watch
 from livelog.runtime.spark.config import Spark
@@ -58,7 +59,7 @@ class Staff(Journaled):
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Plan | Planned,
         method: Method,
         limit: int | None,
         sizes: Mapping[str, int],
@@ -74,7 +75,8 @@ class Staff(Journaled):
         self.generation = 0
         self.notices: deque[str] = deque(maxlen=1000)
         self._data = data
-        self._allowed = allowed or Watch(plan)
+        self._first = self.planned  # the program as it was opened
+        self._allowed = allowed or Watch(self.plan)
         self._crew: Crew | None = None
         self._closed = False
         self._inside = False  # whether a transaction or a recovery is under way
