@@ -12,14 +12,14 @@ from typing import Any
 
 from datalog.ast import Atom, Directive, Program, Relation, Rule, Source, Span, replace
 from datalog.check import check
-from datalog.errors import CheckProblem, Note, UsageProblem, raise_all
+from datalog.errors import LivelogError, Note, UsageProblem, raise_all
 from datalog.parser import parse
 from datalog.points import CLOCKS, clocks_of
 from datalog.report import Report, listed, suggestion
 from datalog.walking import atoms
 from datalog.written import as_written
 
-__all__ = ["DEFINITION", "defined", "dropped", "read_by", "readers"]
+__all__ = ["DEFINITION", "amended", "defined", "defines", "dropped", "read_by", "readers"]
 
 DEFINITION = "<definition>"
 
@@ -48,11 +48,7 @@ def defined(program: Program, text: str) -> tuple[Program, tuple[str, ...]]:
     """
     if not isinstance(text, str):
         raise UsageProblem(f"a definition is the text of rules, not {text!r}")
-    parse(text, DEFINITION)
-    above = _bottom(program.source)
-    piece = parse("\n" * above + text, DEFINITION)
-    part = Source(text, DEFINITION, above + 1)
-    source = replace(program.source, parts=(*program.source.parts, part))
+    piece, source = _piece(program, text)
     report = Report(source)
     _check_statements(program, piece, report)
     names = tuple(dict.fromkeys((*(rule.head.relation for rule in piece.rules), *piece.relations)))
@@ -60,8 +56,6 @@ def defined(program: Program, text: str) -> tuple[Program, tuple[str, ...]]:
     raise_all(report.problems)
     if not names:
         raise UsageProblem("a definition has rules, and here is none")
-    for problem in piece.problems:
-        problem.source = source
     written = as_written(program)
     _check_known(program, piece, names, report)
     new = replace(
@@ -75,6 +69,58 @@ def defined(program: Program, text: str) -> tuple[Program, tuple[str, ...]]:
         shown=_shown(program, piece),
     )
     return _checked(new, program), names
+
+
+def amended(program: Program, text: str) -> Program:
+    """The checked program with more statements of any kind, which may be about what is there. O(program)
+
+    >>> program = amended(check(parse("r(x) :- e(x).")), "r(x) :- f(x). f(1).")
+    >>> len(program.rules), sorted(program.base)
+    (3, ['e', 'f'])
+    """
+    piece, source = _piece(program, text)
+    written = as_written(program)
+    new = replace(
+        written,
+        rules=(*written.rules, *piece.rules),
+        relations={**written.relations, **piece.relations},
+        directives=(*written.directives, *piece.directives),
+        constants={**written.constants, **piece.constants},
+        aliases={**written.aliases, **piece.aliases},
+        alias_spans={**written.alias_spans, **piece.alias_spans},
+        source=source,
+        problems=_twice(program, piece, source),
+        remarks=(),
+        shown=None if program.shown is None else _shown(program, piece),
+    )
+    declared = any(r.declared for r in new.relations.values())
+    known = [Directive(_KNOWN, name, {}) for name in _own_names(program)] if declared else []
+    used = {atom.relation for rule in new.rules for atom in atoms(rule)}
+    known = [directive for directive in known if directive.relation in used]
+    checked = check(replace(new, directives=(*new.directives, *known), checked=False))
+    return replace(checked, directives=tuple(d for d in checked.directives if d.kind != _KNOWN), problems=())
+
+
+def _piece(program: Program, text: str) -> tuple[Program, Source]:
+    """A text as it is read behind a program, and the source of both."""
+    parse(text, DEFINITION)
+    above = _bottom(program.source)
+    piece = parse("\n" * above + text, DEFINITION)
+    part = Source(text, DEFINITION, above + 1)
+    source = replace(program.source, parts=(*program.source.parts, part))
+    for problem in piece.problems:
+        problem.source = source
+    return piece, source
+
+
+def _twice(program: Program, piece: Program, source: Source) -> tuple[LivelogError, ...]:
+    """What is wrong with the declarations of a text, and those of relations that are declared already."""
+    report = Report(source)
+    for name, relation in piece.relations.items():
+        if name in program.relations and program.relations[name].declared:
+            report.add(f"relation `{name}` is declared twice", relation.span,
+                       Note("it was declared here first", program.relations[name].span))
+    return (*piece.problems, *report.problems)
 
 
 def dropped(program: Program, names: Collection[str]) -> Program:
@@ -143,6 +189,20 @@ def _read(program: Program, rule: Rule) -> Iterator[str]:
             read = program.reads.get(read.relation)
 
 
+def defines(program: Program, text: str) -> bool:
+    """Whether a text has only what can stand in a definition; what is wrong with that otherwise is another matter.
+
+    >>> program = check(parse("r(x) :- e(x)."))
+    >>> [defines(program, text) for text in ("q(x) :- r(x).", "r(x) :- f(x).", "q(1).", ".input q")]
+    [True, False, False, False]
+    """
+    piece, source = _piece(program, text)
+    report = Report(source)
+    _check_statements(program, piece, report)
+    _check_names(program, piece, {*(rule.head.relation for rule in piece.rules), *piece.relations}, report)
+    return not report.problems
+
+
 # --- what a definition may have ------------------------------------------------------------------------------
 
 
@@ -155,6 +215,9 @@ def _check_statements(program: Program, piece: Program, report: Report) -> None:
         if directive.kind != "output":
             report.add(f".{directive.kind} cannot stand in a definition", directive.span,
                        Note("a definition has rules, .decl of what they define, and .output"))
+        elif other := sorted(directive.parameters.keys() - {"form"}):
+            report.add(f".output in a definition has no `{other[0]}`", directive.span,
+                       Note("it may say a form: .output r(form=complete)"))
     for what, spans in (("constant", piece.constant_spans), ("type", piece.alias_spans)):
         for name, span in spans.items():
             report.add(f"the {what} `{name}` cannot be defined here", span,

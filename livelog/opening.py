@@ -9,6 +9,7 @@ from typing import Any
 
 import datalog
 from datalog.errors import UsageProblem
+from datalog.growth import amended
 from livelog.arguments import check_opening, check_resuming
 from livelog.memory import Memory
 from livelog.methods import LIMIT
@@ -161,7 +162,8 @@ def resume(
 
 
 def with_rules(session: Session, text: str) -> Session:
-    """A session over the same facts with more rules or declarations. Costs a load; the given session stays as it is.
+    """A session over the same facts with more rules or declarations, of whatever is there or not. Costs a load; the given
+    session stays as it is. (For new views see `Session.define`.)
 
     Facts keep the times at which they expire, and the clock its time.
 
@@ -171,11 +173,7 @@ def with_rules(session: Session, text: str) -> Session:
     [(2, 1)]
     """
     known = session.program
-    program = datalog.parse(f"{known.source.text.rstrip()}\n{text.strip()}\n", known.source.name)
-    checked = datalog.check(
-        program, constants=known.constants, functions=known.functions, aggregates=known.aggregates,
-        longest=known.longest,
-    )  # fmt: skip
+    checked = amended(known, text)
     runtime = session._runtime
     if isinstance(runtime, Journaled):
         what = "in a store" if isinstance(runtime, LocalRuntime) else "over Spark"

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 import datalog
 from datalog.ast import Relation
 from datalog.errors import LivelogError, Note, UsageProblem, underlined
+from datalog.growth import defines
 from datalog.shown import brief
 from livelog import Session, Transaction
 from livelog.changes import ChangeLog
@@ -54,7 +55,8 @@ queries
   valid reachable          through when a view stays as it is
   why reachable("a", "c")  facts that a tuple follows from, and what else it rests on
 rules
-  near(x) :- link("a", x). one more view; the facts are evaluated anew. A rule ends with a dot, perhaps lines later
+  near(x) :- link("a", x). one more view, over what is there. A rule ends with a dot, perhaps lines later
+  drop near                the view goes, with its rules; several are told with blanks between them
 more
   views                    the relations, their columns and sizes
   stats                    counters of the engine
@@ -63,7 +65,7 @@ more
 
 KEPT = """\
 this session is kept in {folder}
-  what a commit has told is there the next time; no rules can be added"""
+  what a commit has told is there the next time, and so are the views that were defined"""
 
 
 class Repl:
@@ -94,7 +96,7 @@ class Repl:
         self.failed = False
         self.commands: dict[str, Callable[[str], None]] = {
             "begin": self.begin, "commit": self.commit, "rollback": self.rollback, "load": self.load, "why": self.why,
-            "views": self.views, "valid": self.valid, "stats": self.stats, "explain": self.explain, "help": self.help,
+            "drop": self.drop, "views": self.views, "valid": self.valid, "stats": self.stats, "explain": self.explain, "help": self.help,
         }  # fmt: skip
 
     @property
@@ -134,7 +136,9 @@ class Repl:
                 return False
             if not text or text.startswith("//"):
                 return True
-            if text[0] == "." or is_rule(text):
+            if word == ".drop":
+                self.drop(rest)
+            elif text[0] == "." or is_rule(text):
                 self.rule(text)
             elif text[0] in "+-@{" or word == "u":
                 self.update(text)
@@ -258,15 +262,36 @@ class Repl:
         self.say(self.paint.faint(plural(self.list(texts), "answer")))
 
     def rule(self, text: str) -> None:
-        """One more rule or declaration: a session with it takes the place of this one."""
+        """More rules or declarations: new views are defined, and for others a session takes the place of this one."""
         if self.pending is not None:
             raise UsageProblem("a transaction is open; commit or rollback first")
         before = self.session
-        self.session = with_rules(before, text)
-        before.close()
+        if self.store is not None or defines(before.program, text):
+            before.define(text)
+        else:  # more of something that is there: everything is evaluated anew
+            self.session = with_rules(before, text)
+            before.close()
         heads = dict.fromkeys(rule.head.relation for rule in datalog.parse(text).rules)
-        sizes = (f"{self.paint.name(name)}: {plural(len(self.session[name]), 'tuple')}" for name in heads)
+        sizes = (f"{self.paint.name(name)}: {self.size(name)}" for name in heads)
         self.say(", ".join(sizes) or self.paint.faint("declared"))
+
+    def drop(self, rest: str) -> None:
+        """Views go."""
+        names = rest.rstrip(".").replace(",", " ").split()
+        if not names:
+            raise UsageProblem("drop needs the name of a view: drop near")
+        if self.pending is not None:
+            raise UsageProblem("a transaction is open; commit or rollback first")
+        self.session.drop(*names)
+        self.say(self.paint.faint("dropped"))
+
+    def size(self, name: str) -> str:
+        """How many tuples a relation has, or why that is not told."""
+        if not is_kept(self.session.plan, name):
+            return "points of the clock"
+        if name in self.session.plan.pruned:
+            return "the best tuples only"
+        return plural(len(self.session[name]), "tuple")
 
     def why(self, rest: str) -> None:
         if not rest:
@@ -290,18 +315,12 @@ class Repl:
         return relations[name]
 
     def views(self, rest: str) -> None:
-        program, plan = self.session.program, self.session.plan
+        program = self.session.program
         self.dated()
         for name, relation in sorted(named(program).items(), key=lambda item: (item[0] in program.derived, item[0])):
             columns = ", ".join(f"{c.name}: {c.type}" for c in relation.shown)
             kind = "view" if name in program.derived else "base"
-            if not is_kept(plan, name):
-                size = "points of the clock"
-            elif name in plan.pruned:
-                size = "the best tuples only"
-            else:
-                size = plural(len(self.session[name]), "tuple")
-            self.say(f"{kind}  {self.paint.name(name)}({columns})  {self.paint.faint(size)}")
+            self.say(f"{kind}  {self.paint.name(name)}({columns})  {self.paint.faint(self.size(name))}")
 
     def valid(self, rest: str) -> None:
         if not rest:

@@ -220,6 +220,7 @@ REFUSED = {
     "far(1, 2).": ("<definition>:1:1: error: a definition has no facts", "insert them in a transaction"),
     ".input far\nfar(x) :- link(x, _).": ("<definition>:1:8: error: .input cannot stand in a definition", ""),
     ".approx far 0.1\nfar(avg<x>) :- link(x, _).": ("<definition>:1:9: error: .approx cannot stand", ""),
+    '.output far(filename="x")\nfar(x) :- link(x, _).': ("<definition>:1:9: error: .output in a definition has no `filename`", ""),
     ".const k = 3\nfar(x) :- link(x, k).": ("<definition>:1:8: error: the constant `k` cannot be defined here", ""),
     ".type t = number\n.decl far(x: t)": ("<definition>:1:1: error: the type `t` cannot be defined here", ""),
     ".output reach\nfar(x) :- link(x, _).": ("<definition>:1:9: error: `reach` is not defined here", ""),

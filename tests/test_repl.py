@@ -209,11 +209,36 @@ def test_rules(talk: Talk) -> None:
     assert talk('near(x) :- link("a", x).') == ["near: 1 tuple"]
     assert talk('+link("a", "d")') == ['+reachable("a", "d")', '+near("d")']
     assert talk('-link("a", "d")') == ['-reachable("a", "d")', '-near("d")']
-    assert talk("near(x) :- near2(x).")[0].startswith("reach.dl:7:12: error: unknown relation `near2`")
+    assert talk("near(x) :- near2(x).")[0].startswith("<definition>:1:12: error: unknown relation `near2`")
     assert talk("?near(x)") == ['x = "b"', "1 answer"]  # a mistake changes nothing
     assert talk(".decl weight(x: symbol, n: number)", '+weight("b", 3)') == ["declared", "no changes"]
     assert talk("near(x) :- weight(x, n), n > 2.") == ["near: 1 tuple"]
     assert talk("begin", "far(x) :- near(x).") == ["error: a transaction is open; commit or rollback first"]
+
+
+def test_new_views_are_defined_in_the_session_that_is_there(talk: Talk) -> None:
+    session, before = talk.session, list(talk.session._runtime.workers[0].strata)
+    assert talk('near(x) :- link("a", x).', "nearer(x) :- near(x), !link(x, _).") == ["near: 1 tuple", "nearer: 0 tuples"]
+    assert talk.repl.session is session and session._runtime.workers[0].strata[: len(before)] == before
+    assert talk(".decl odd(x: symbol)\nodd(x) :- near(x).") == ["odd: 1 tuple"]
+    assert talk("far(x) :- nea(x).")[0].startswith("<definition>:1:11: error: unknown relation `nea`: did you mean `near`?")
+    assert talk("drop near") == ["error: `near` cannot be dropped: `nearer` and `odd` read it"]
+    assert talk("drop nearer odd near", "?near(x)")[:2] == ["dropped", "error: there is no relation near; there are link, reachable, recent, seen"]
+    assert talk("near(x) :- link(_, x).", ".drop near.") == ["near: 2 tuples", "dropped"]
+    assert talk("drop") == ["error: drop needs the name of a view: drop near"]
+    assert talk("drop link") == ["error: `link` is a base relation: only views can be dropped"]
+    assert talk("begin", "drop reachable") == ["error: a transaction is open; commit or rollback first"]
+    assert talk("rollback", "drop reachable") == ["0 updates forgotten", "dropped"]
+    assert talk('reachable(x) :- link(x, _).', '+link("d", "e")')[-1] == '+reachable("d")'
+    assert talk.repl.session is session
+
+
+def test_more_rules_of_a_view_that_was_defined(talk: Talk) -> None:
+    talk('near(x) :- link("a", x).', "drop recent", "far(x) :- reachable(_, x), !near(x).")
+    assert talk('near(x) :- link("b", x).') == ["near: 2 tuples"]
+    assert talk("?far(x)") == ["0 answers"] and talk("views")[-1].startswith("view  reachable")
+    assert talk('+link("c", "d")') == [f'+reachable("{x}", "d")' for x in "abc"] + ['+far("d")']
+    assert talk("two(x) :- near(x), far(x).") == ["two: 0 tuples"]
 
 
 def test_rules_keep_the_time_of_facts(talk: Talk) -> None:

@@ -533,17 +533,22 @@ def test_the_repl_keeps_what_is_typed_in(call: Call) -> None:
     done = repl(*command, given='+link("a", "b")\nbegin\n+link("b", "c")\n')
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == '+reachable("a", "b")\n1 update not committed, and forgotten\n'
-    done = repl(*command, given='?reachable\nstats\nhelp\nnear(x) :- link("a", x).\n+link("b", "c")\n')
+    typed = '?reachable\nstats\nhelp\nnear(x) :- link("a", x).\nreachable(x, x) :- link(x, _).\n+link("b", "c")\n'
+    done = repl(*command, given=typed)
     assert done.returncode == 1
-    assert done.stderr == (
-        "error: rules can be added to a session in this process alone, not to one in a store\n"
-    )
-    start, *_, end = done.stdout.splitlines()
+    assert "error: `reachable` is a view of the session already" in done.stderr
+    start, *_, one, two, three = done.stdout.splitlines()
     assert start == "// st goes on after transaction 1; no facts are read again"
-    assert end == '+reachable("b", "c")'  # the session lives on
+    assert [one, two, three] == ["near: 1 tuple", '+reachable("a", "c")', '+reachable("b", "c")']
     assert "kept in st: transaction 1, checkpoint of 0\n" in done.stdout
     assert "this session is kept in st\n" in done.stdout
-    assert numbers(call("changes", "st", "reachable", "--format", "json")[1]) == [1, 2]
+    assert numbers(call("changes", "st", "reachable", "--format", "json")[1]) == [1, 3]
+    assert numbers(call("changes", "st", "near", "--format", "json")[1]) == [2]
+    done = repl(*command, given="?near(x)\ndrop near\n?near(x)\n")
+    assert done.stdout.splitlines()[1:] == ['x = "b"', "1 answer", "dropped"]
+    assert "there is no relation near" in done.stderr
+    code, out, _ = call("resume", "st", "--format", "csv")
+    assert (code, out) == (0, "reachable,a,b\nreachable,a,c\nreachable,b,c\n")
 
 
 def test_the_repl_is_refused_while_the_session_is_open(kept: Call) -> None:

@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     _check_options(args)
     Lock(Layout(args.directory).lock).release()  # if somebody has it open, that is said here and now
     program = _checked(told, args)
-    forms = output_forms(program)  # what is wrong is said before Spark is started
+    output_forms(program)  # what is wrong is said before Spark is started
     if args.confine and args.output not in (None, "-"):
         check_outputs(program, Path(args.output))
     args.partitions = args.partitions or told.partitions
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"the session's update script {updates!r} is not there: name one with --updates")
     with script(updates) as transactions, _resumed(args, program) as session:
         if not _go_on(session, transactions, updates, args) or args.output is not None:
-            write_outputs(session, forms, args.output or "-", args.format)
+            write_outputs(session, output_forms(session.program), args.output or "-", args.format)
     return 0
 
 

@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("the program and the updates cannot both come from standard input")
     check_feed(args)
     program = load_program(args)
-    forms = output_forms(program)  # what is wrong with an .output line is said before the work, not after it
+    output_forms(program)  # what is wrong with an .output line is said before the work, not after it
     if args.confine and args.output not in (None, "-"):
         check_outputs(program, Path(args.output))
     # The log of a session, if it has one, says how far the script was applied: whoever goes on begins there.
@@ -129,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
             except KeyboardInterrupt as interrupt:  # how a live feed ends: what is committed is there to be written
                 interrupted = interrupt
         if args.updates is None or args.output is not None:
-            write_outputs(session, forms, args.output or "-", args.format)
+            write_outputs(session, output_forms(session.program), args.output or "-", args.format)
         elif program.directives_of("printsize"):
             print_sizes(sys.stdout, program, _sizes(session))
     if interrupted is not None:

@@ -28,9 +28,9 @@ Row = tuple[Any, ...]
 def output_forms(program: Program) -> list[tuple[str, Form]]:
     """The relations to write and how, in the order of the program; one may be written more than once."""
     directives = program.directives_of("output")
-    if directives:
-        return [(d.relation, form_of(program, d)) for d in directives]
-    return [(relation, FACTS) for relation in program.outputs]
+    named = {d.relation for d in directives}
+    forms = [(d.relation, form_of(program, d)) for d in directives]
+    return forms + [(relation, FACTS) for relation in program.outputs if relation not in named]
 
 
 def complete_views(program: Program) -> set[str]:
