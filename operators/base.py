@@ -120,6 +120,9 @@ class BaseTable:
             rows[t] = 1
             return
         if self._key is not None:
+            if self.ttl is None:
+                self._replace([t])
+                return
             old = self._by_key.get(self._key(t))
             if old is not None and old != t:
                 self._set(old, 0)
@@ -141,9 +144,12 @@ class BaseTable:
         >>> table.delete(("a",)); table.net(), table.rollback(), table.rows
         ([(('b',), 1)], None, {})
         """
-        if self._key is not None or self.ttl is not None:
+        if self.ttl is not None:
             for t in rows:
                 self.insert(t, now)
+            return
+        if self._key is not None:
+            self._replace(rows)
             return
         if not (self._listed or self._before or self._rows or self._load is not None):
             self._fill(rows)
@@ -159,6 +165,23 @@ class BaseTable:
             self.ignored_inserts += len(rows) - len(new)
         if note is not None:  # in a set, what is there cannot come again
             self._lists = (came + new if came else new, went, None)
+
+    def _replace(self, rows: Iterable[Tuple]) -> None:
+        """Insert facts that do not expire, each in place of the one that has its key. O(1) each"""
+        key, by_key, known, note = self._key, self._by_key, self.rows, self._before.setdefault
+        assert key is not None
+        for t in rows:
+            k = key(t)
+            old = by_key.get(k)
+            if old is not None:
+                if old == t:
+                    self.ignored_inserts += 1
+                    continue
+                note(old, 1)
+                del known[old]
+            note(t, 0)
+            known[t] = 1
+            by_key[k] = t
 
     def _fill(self, rows: list[Tuple]) -> None:
         """Insert many facts where there were none at the last commit, and none came since."""

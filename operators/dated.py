@@ -103,8 +103,9 @@ class Stamped(BaseTable):
             super().insert_all(rows, now)
             for t in new:
                 self.times.insert((*t, time), now)
-        else:  # one by one
-            super().insert_all(rows, now)
+        else:
+            for t in rows:
+                self.insert(t, now)
 
     def delete(self, t: Tuple) -> None:
         known = t in self._rows
