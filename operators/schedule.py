@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import reduce
-from math import gcd, lcm
+from math import gcd, inf, lcm
 from typing import Any
 
 import msgspec
@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from operators.expr import Apply, Col, Const, Expr
 
-__all__ = ["EMPTY", "MOST", "Points", "Schedule", "Test", "whole"]
+__all__ = ["EMPTY", "MOST", "Passing", "Points", "Schedule", "Test", "whole"]
 
 MOST = 100
 """A difference writes out so many progressions instead of one; beyond that, points are tested."""
@@ -275,6 +275,49 @@ class Schedule(msgspec.Struct, frozen=True):
 
 
 EMPTY = Schedule()
+
+
+class Passing:
+    """A schedule that a clock goes along, which asks the same at every time: it is computed once for each point.
+
+    In between `_since` and `_until` there are no points. There is one at `_until` if `_is_next` says so. Where points are
+    tried one by one, nobody looks farther ahead than he is asked to.
+
+    >>> five = Passing(Schedule.of(5)); five.next_after(1, 2), five.next_after(1, 9), five.holds(4), five.holds(5)
+    (None, 5, False, True)
+    """
+
+    __slots__ = ("_asked", "_is_next", "_plain", "_schedule", "_since", "_until")
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._plain = all(part.plain for part in schedule.parts)
+        self._since: Any = 0
+        self._until: Any = 0
+        self._is_next = False
+        self._asked: tuple[Any, bool] = (None, False)  # the last time that was computed, and whether it is a point
+
+    def holds(self, t: Any) -> bool:
+        """Whether a time is a point."""
+        if self._since < t <= self._until:
+            return bool(t == self._until) and self._is_next
+        if self._asked[0] != t:
+            self._asked = t, self._schedule.holds(t)
+        return self._asked[1]
+
+    def next_after(self, t: Any, limit: Any) -> Any:
+        """The first point behind a time, if it is at most at the limit; else None."""
+        if not self._since <= t < self._until:
+            self._since = t
+            self._look(t, limit)
+        elif not self._is_next and self._until < limit:
+            self._look(self._until, limit)
+        return self._until if self._is_next and self._until <= limit else None
+
+    def _look(self, t: Any, limit: Any) -> None:
+        point = self._schedule.next_after(t, None if self._plain else limit)
+        self._is_next = point is not None
+        self._until = point if point is not None else inf if self._plain else limit
 
 
 class Test(msgspec.Struct, frozen=True):

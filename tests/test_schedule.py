@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from operators.expr import Apply, Col, Const
-from operators.schedule import EMPTY, FARTHEST, Points, Schedule, Test
+from operators.schedule import EMPTY, FARTHEST, Passing, Points, Schedule, Test
 
 FAR = 80
 
@@ -118,6 +118,23 @@ def test_what_is_within_has_no_other_points(shape: str) -> None:
         joined = one.schedule.join(other.schedule)
         assert one.schedule.within(joined) and other.schedule.within(joined)
     assert proved > 50
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("tested", [False, True])
+def test_a_clock_that_goes_along_a_schedule_finds_the_same(shape: str, tested: bool) -> None:
+    (numbers, starts, _), rng = SHAPES[shape], random.Random(f"{shape} {tested} passing")
+    for _ in range(60):
+        schedule = combined(rng, drawn(rng, numbers, starts), drawn(rng, numbers, starts), tested).schedule
+        passing, now = Passing(schedule), 0.0
+        for _ in range(40):
+            if rng.random() < 0.5:
+                limit = now + rng.choice([0.5, 1, 3, 20])
+                assert passing.next_after(now, limit) == schedule.next_after(now, limit)
+            if rng.random() < 0.7:
+                assert passing.holds(now) == schedule.holds(now)
+            following = schedule.next_after(now, now + 10)
+            now = rng.choice([now, now + 0.5, now + 1, now + 2.25, now + 1 if following is None else following])
 
 
 def test_joined_at_the_greatest_common_divisor() -> None:

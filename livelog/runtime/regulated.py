@@ -16,7 +16,7 @@ from livelog.runtime.forgetting import Forgetting
 from operators.base import BaseTable
 from operators.dated import time_of
 from operators.delta import Delta, Loaded
-from operators.schedule import Schedule
+from operators.schedule import Passing
 from planner.plan import Plan, StampRule, Stratum, SyncRule
 
 __all__ = ["Dated", "Kept", "Regulated", "kept"]
@@ -212,9 +212,8 @@ class Regulated(Kept):
         super().__init__(stratum, plan, table, touched, passing)
         (rule,) = stratum.rules
         assert isinstance(rule, SyncRule)
-        self._ticks: Schedule = rule.ticks
+        self._ticks = Passing(rule.ticks)
         self._events = [event.relation for event in rule.events]
-        self._asked = (-1.0, False)  # the last time that was asked about, and whether it is in the schedule
         self._points: dict[Any, int] = {}
         self._coming: list[Any] = []
         self._partition = partition
@@ -223,9 +222,7 @@ class Regulated(Kept):
 
     def is_point(self, now: float) -> bool:
         """Whether a time is a point, as far as is known by now."""
-        if self._asked[0] != now:
-            self._asked = now, self._ticks.holds(now)
-        return self._asked[1] or now in self._points
+        return self._ticks.holds(now) or now in self._points
 
     def _is_due(self) -> bool:
         return self.is_point(self._now)
