@@ -280,8 +280,8 @@ EMPTY = Schedule()
 class Passing:
     """A schedule that a clock goes along, which asks the same at every time: it is computed once for each point.
 
-    In between `_since` and `_until` there are no points. There is one at `_until` if `_is_next` says so. Where points are
-    tried one by one, nobody looks farther ahead than he is asked to.
+    In between `_since` and `_until` there are no points. There is one at `_until` if `_is_next` says so. Where points
+    are tried one by one, nobody looks farther ahead than he is asked to.
 
     >>> five = Passing(Schedule.of(5)); five.next_after(1, 2), five.next_after(1, 9), five.holds(4), five.holds(5)
     (None, 5, False, True)
