@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -77,7 +77,8 @@ class Catalogue:
         self._shelves: dict[tuple[str, ...], dict[Any, Shelf]] = {}
         self._rules: dict[int, tuple[Rule, Skin | None]] = {}
         self._count = 0
-        self._points: dict[str, bool] = {}
+        self._plain: dict[str, bool] = {}
+        self._points: set[str] = set()
         if program is not None:
             self.add(program)
 
@@ -89,7 +90,7 @@ class Catalogue:
         names = list(dict.fromkeys(rule.head.relation for rule in program.rules if rule.body))
         for read in program.reads.values():
             if read.sync != ALWAYS:
-                self._is_points(read.sync)
+                self._note_points(read.sync)
         recursive = self._look_below(names)
         near = {directive.relation for directive in program.directives_of("approx")}
         for name in names:
@@ -110,6 +111,8 @@ class Catalogue:
             self._rules.pop(id(found.rule), None)
         self.reasons.pop(name, None)
         del self.depths[name], self.orders[name]
+        self._plain.pop(name, None)
+        self._points.discard(name)
         self.syncs.remove(name)
 
     def _put(self, found: Skin) -> None:
@@ -136,19 +139,31 @@ class Catalogue:
             self.depths.update((name, depth) for name in group if name in edges)
         return recursive
 
-    def _is_points(self, name: str) -> bool:
-        """Whether a stream of points rests on nothing but facts, the clock, and such streams.
+    def _note_points(self, sync: str) -> None:
+        """Note that a stream of points, and all views below it, read nothing but each other from now on.
 
-        It will not come to rest on anything else: such streams read only each other. So they are below all other views.
+        That holds for streams that rest on facts and the clock without recursion. They are below all other views then.
         """
-        if name not in self._points:
-            self._points[name] = False  # a recursive one is not
-            rules = self.syncs.rules.get(name, ())
-            below = {found for rule in rules for read in reads(rule) for found in self._parts(read)}
-            self._points[name] = all(
-                found not in self.syncs.rules or self.syncs.of_time(found) or self._is_points(found) for found in below
-            )
-        return self._points[name]
+        waiting = [sync] if self._is_plain(sync) else []
+        while waiting:
+            name = waiting.pop()
+            if name not in self._points:
+                self._points.add(name)
+                waiting += self._inputs(name)
+
+    def _is_plain(self, name: str) -> bool:
+        """Whether nothing below a relation is recursive."""
+        if name not in self._plain:
+            self._plain[name] = False  # as long as it is looked at: if it is met again, it is recursive
+            self._plain[name] = all([self._is_plain(below) for below in self._inputs(name)])
+        return self._plain[name]
+
+    def _inputs(self, name: str) -> set[str]:
+        """What the rules of a relation read, and at which points."""
+        if self.syncs.of_time(name):
+            return set()
+        rules = self.syncs.rules.get(name, ())
+        return {found for rule in rules for read in reads(rule) for found in self._parts(read)}
 
     def _below(self, rule: Rule) -> Iterator[str]:
         """What a rule reads, also to know when. What only the clock changes is below nothing."""
@@ -156,7 +171,7 @@ class Catalogue:
             relation, *syncs = self._parts(name)
             if not self.syncs.of_time(relation):
                 yield relation
-            yield from (sync for sync in syncs if not self.syncs.of_time(sync) and not self._is_points(sync))
+            yield from (sync for sync in syncs if not self.syncs.of_time(sync) and sync not in self._points)
 
     def _parts(self, name: str) -> list[str]:
         """What is read in the end by a relation of a rule, and at which points."""
@@ -198,10 +213,20 @@ class Catalogue:
 
     # --- matching ------------------------------------------------------------------------------------------------
 
-    def match(self, name: str) -> Shared:
-        """What a view can read of the views before it, in place of what its rule reads."""
+    def match(self, name: str, there: Collection[str] = ()) -> Shared:
+        """What a view can read of the views before it, in place of what its rule reads.
+
+        `there` are reads that are kept anyhow. If all of the view's are, no new one is made for it: it would cost more,
+        and have nothing before its next point.
+        """
         order = self.orders[name]
-        return self._match(name, lambda view: self.orders[view] < order)
+        query = self.skins.get(name)
+        own = [read for read in reads(query.rule) if read in self.syncs.reads] if query is not None else []
+        enough = bool(own) and all(read in there for read in own)
+        return self._match(
+            name, lambda view: self.orders[view] < order,
+            lambda found: not enough or found.read is None or found.read.name in there,
+        )  # fmt: skip
 
     def unshared(self, name: str) -> Shared:
         """A view as it is."""
@@ -220,14 +245,17 @@ class Catalogue:
                 name = above
             return name
 
+        def match(name: str) -> Shared:
+            return self._match(name, lambda view: root(view) != name, lambda shared: True)
+
         found = {}
         for name in self.orders:
-            found[name] = shared = self._match(name, lambda view, name=name: root(view) != name)
+            found[name] = shared = match(name)
             if shared.rule is not None:
                 roots[name] = root(shared.reads)
         return found
 
-    def _match(self, name: str, may_read: Any) -> Shared:
+    def _match(self, name: str, may_read: Callable[[str], bool], is_worth: Callable[[Shared], bool]) -> Shared:
         query = self.skins.get(name)
         if query is None:
             return Shared(name, why=(self.reasons[name],))
@@ -238,10 +266,10 @@ class Catalogue:
         for view in dict.fromkeys([*near, *others]):
             if self.depths[view] > self.depths[name] or not may_read(view):
                 continue
-            if self._points.get(name, False) and not self._points.get(view, False):
+            if name in self._points and view not in self._points:
                 continue
             found = self.read_from(query, self.skins[view])
-            if found is None:
+            if found is None or not is_worth(found):
                 continue
             if self.orders[view] > self.orders[name] and self.read_from(self.skins[view], query) is not None:
                 continue  # they are equal, and the later one reads the earlier

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import msgspec
 
@@ -60,16 +61,18 @@ class Sharing:
         return cls(_program(program, program, rules, views, common), views, common, frozenset(), catalogue)
 
     def defined(self, program: Program, names: Collection[str]) -> Sharing:
-        """The same for a checked program that has more views, with these names. What was there stays as it is."""
+        """The same for a checked program that has more views, with these names, whose rules come last.
+
+        What was there stays as it is.
+        """
         if not self.views and not _is_concerned(program):
             return replace(self, program=program)
         before = self if self.views else self._started()
         catalogue = before._catalogue()
-        new = [rule for rule in program.rules if rule.head.relation in names]
+        new = list(takewhile(lambda rule: rule.head.relation in names, reversed(program.rules)))[::-1]
         added = catalogue.add(msgspec.structs.replace(program, rules=tuple(new)))
-        views = {**before.views, **{name: catalogue.match(name) for name in added}}
-        rules = [*self.program.rules, *(_rule(rule, views) for rule in new)]
-        shared = _program(self.program, program, rules, views, self.common)
+        views = {**before.views, **{name: catalogue.match(name, self.program.reads) for name in added}}
+        shared = _grown(self.program, program, [_rule(rule, views) for rule in new], views, added)
         return replace(before, program=self._seen(shared, program, self.kept), views=views)
 
     def dropped(self, program: Program, names: Collection[str]) -> Sharing:
@@ -147,6 +150,34 @@ def _program(
         for name in reads(rule):
             left.setdefault(name, relations[name])
     return msgspec.structs.replace(program, rules=rules, relations=left, reads=used, clocks=clocks)
+
+
+def _grown(
+    former: Program, program: Program, rules: list[Rule], views: Mapping[str, Shared], names: Iterable[str]
+) -> Program:
+    """The former program with some more rules, and what they read. Looks at these rules alone."""
+    relations = {**former.relations, **program.relations}
+    for name in program.reads.keys() - former.reads.keys():
+        del relations[name]
+    known = {**program.reads, **former.reads}
+    for name in names:
+        shared = views[name]
+        if shared.read is not None and shared.relation is not None:
+            known[shared.read.name] = shared.read
+            relations[shared.relation.name] = shared.relation
+    relations.update((name, former.relations[name]) for name in former.reads)
+    used = _used(rules, known)
+    relations.update((name, program.relations[name]) for name in used if name not in relations)
+    for shared in views.values():
+        if shared.key and not relations[shared.view].key:
+            relations[shared.view] = msgspec.structs.replace(relations[shared.view], key=shared.key)
+    return msgspec.structs.replace(
+        program,
+        rules=(*former.rules, *rules),
+        relations=relations,
+        reads={**former.reads, **used},
+        clocks={**former.clocks, **program.clocks},
+    )
 
 
 def _used(rules: Iterable[Rule], known: Mapping[str, Read]) -> dict[str, Read]:
