@@ -255,11 +255,6 @@ class BaseTable:
         >>> table.change([(("a",), -1), (("b",), -1)]); table.rows, table.net()
         ({('a',): 1}, [(('a',), -1), (('b',), -1)])
         """
-        if self._key is None and self.ttl is None:
-            weights = list(weights)
-            self.insert_all([t for t, w in weights for _ in range(w)], 0.0)
-            self.delete_all([t for t, w in weights for _ in range(-w)])
-            return
         count = self.rows.get
         for t, w in weights:
             self._set(t, count(t, 0) + w)

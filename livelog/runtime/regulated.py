@@ -101,19 +101,15 @@ class Kept:
         delta = deltas.get(self.source)
         if not delta:
             return
-        if not buffer and not self._weighted and not delta.lost and self._passing is None:
-            buffer.update(dict.fromkeys(delta.gained, 1))
-            return
-        items = delta.items()
         if self._passing is not None:
-            items = self._passing.staying(items, self._now)
+            items = self._passing.staying(delta.items(), self._now)
             self._passing.file(t for t, _ in items)
-        for t, w in items:
-            left = buffer.get(t, 0) + w
-            if left:
-                buffer[t] = left
-            else:
-                del buffer[t]
+            _add(buffer, items)
+        elif self._weighted or buffer:
+            _add(buffer, delta.items())
+        else:
+            buffer.update(dict.fromkeys(delta.lost, -1))
+            buffer.update(dict.fromkeys(delta.gained, 1))
 
     def receive(self, source: int, kind: str, target: int, rows: list[Any]) -> None:
         raise AssertionError("what is kept here follows from what is here")
@@ -170,7 +166,7 @@ class Kept:
 
     def forget(self, rows: Iterable[Tuple]) -> None:
         """Nobody will ask for these tuples again."""
-        for t in rows:
+        for t in rows if self._buffer else ():
             self._buffer.pop(t, None)
 
     def clear(self) -> None:
@@ -196,6 +192,17 @@ class Kept:
         for t, w in self._buffer.items():
             known[t] = known.get(t, 0) + w
         assert {t: n for t, n in known.items() if n} == dict(source.items()), f"{self.name}: not what it is made of"
+
+
+def _add(buffer: dict[Tuple, int], items: Iterable[tuple[Tuple, int]]) -> None:
+    """Add changes of weights, of which each tuple has one, to others."""
+    if not buffer:
+        buffer.update(items)
+        return
+    take = buffer.pop
+    for t, w in items:
+        if left := take(t, 0) + w:
+            buffer[t] = left
 
 
 class Regulated(Kept):
@@ -280,14 +287,15 @@ class Regulated(Kept):
 
     def _release(self) -> Delta:
         weights = list(self._buffer.items())
-        table = self.table
-        if not table.rows and all(w == 1 for _, w in weights):
-            table.insert_all(list(self._buffer), self._now)
-        else:
-            table.change(weights)
         if self._weighted:
-            return Delta.weighted(weights)
-        return Delta([t for t, w in weights if w > 0], [t for t, w in weights if w < 0])
+            delta = Delta.weighted(weights)
+            came, went = delta.copies()
+        else:
+            delta = Delta([t for t, w in weights if w > 0], [t for t, w in weights if w < 0])
+            came, went = delta.gained, delta.lost
+        self.table.insert_all(came, self._now)
+        self.table.delete_all(went)
+        return delta
 
     def clear(self) -> None:
         super().clear()
