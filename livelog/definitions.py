@@ -21,6 +21,7 @@ from operators.errors import OperatorError
 if TYPE_CHECKING:
     import planner
     from livelog.runtime.worker import Sides
+    from livelog.why import Instant
 
 __all__ = ["Defining"]
 
@@ -32,14 +33,12 @@ OUTCOME = "nothing was defined: the session is as it was"
 class Defining:
     """The program of a `livelog.session.Session` and its plan; how it defines views and drops them."""
 
-    program: datalog.Program
-    plan: planner.Plan
     _planned: Planned
     _runtime: Runtime
     _subscribers: Subscribers
     _lock: Any
     _origin: dict[str, Any] | None
-    _whole: Runtime | None
+    _whole: tuple[Runtime, Instant] | None
 
     _alive: Callable[[], None]
     _catch_up: Callable[[], None]
@@ -47,9 +46,19 @@ class Defining:
     _failed: Callable[[BaseException, float], None]
     _standing: Callable[[BaseException], ChangeLog | None]
 
+    @property
+    def program(self) -> datalog.Program:
+        """The checked program, with all views that were defined and without those that were dropped."""
+        return self._planned.program
+
+    @property
+    def plan(self) -> planner.Plan:
+        """How it is run."""
+        return self._planned.plan
+
     def _take(self, planned: Planned) -> None:
         """Be a session of this program."""
-        program, plan = planned.program, planned.plan
+        plan = planned.plan
         views = plan.published
         relations = plan.relations
         coercers = {
@@ -57,11 +66,11 @@ class Defining:
             for name, r in relations.items()
             if r.kind == "base"
         }
-        self._planned, self.program, self.plan = planned, program, plan
+        self._planned = planned
         self._views = views
         self._keys = {name: relations[name].key for name in views if relations[name].key}
-        self._synced = {name: frozenset(reads) for name, reads in plan.syncs.items()}
-        self._timed = plan.timed
+        # which regulated reads each view rests on; None if transactions have no steps
+        self._synced = {name: frozenset(reads) for name, reads in plan.syncs.items()} if plan.timed else None
         self._coercers = coercers
         self._updatable = {name: coerce for name, coerce in coercers.items() if "#" not in name}
         self._deletable = {name: coerce for name, coerce in self._updatable.items() if not relations[name].stream}

@@ -196,5 +196,5 @@ def with_rules(session: Session, text: str) -> Session:
 
     return Session(
         checked, None, session.partitions, session.strategy, session.ship or None, session._limit, None,
-        session._select, memory=session._watch.memory, timeout=session._watch.timeout, history=brought,
+        session._planned.select, memory=session._watch.memory, timeout=session._watch.timeout, history=brought,
     )  # fmt: skip

@@ -80,6 +80,9 @@ class Session(Defining):
     [(1, 3), (2, 3)]
     """
 
+    rerun: tuple[int | None, ChangeLog] | None = None
+    """After `resume`: the transaction that was under way, by its position in the script, and what it changed."""
+
     def __init__(
         self,
         program: datalog.Program,
@@ -121,7 +124,6 @@ class Session(Defining):
         self._take(Planned.of(program, select).after_all(edits))
         memory = memory if isinstance(memory, Memory) else Memory(memory)
         self._watch = Watch(self.plan, memory, timeout)
-        self._select = select
         self.strategy = strategy
         self.ship = ship
         self.partitions = partitions
@@ -136,15 +138,12 @@ class Session(Defining):
         self._opened = 1  # transactions of the runtime that are none of a person's: the load at opening
         self._seconds = self._last_seconds = 0.0
         self._limit = limit
-        self._whole: Runtime | None = None
-        self._instant: Instant | None = None  # that of the plan of what is evaluated whole
+        self._whole: tuple[Runtime, Instant] | None = None  # what is evaluated without pruning, until the next change
         frames, rest = frames_apart(facts)
         operations = [] if resumed or history else self._loaded(rest, bulk=spark is None)
         self._runtime: Runtime = self._made(spark, seed, frames, resumed, script, store, journal)
         self._lock = self._runtime.lock
         self._journaled = self._runtime if isinstance(self._runtime, Journaled) else None
-        self.rerun: tuple[int | None, ChangeLog] | None = None
-        """After `resume`: the transaction that was under way, by its position in the script, and what it changed."""
         try:
             if resumed:
                 self._resumed()
@@ -220,7 +219,7 @@ class Session(Defining):
         source = self.program.source
         return Description(
             name=source.name, program=source.text, constants=dict(self.program.constants), strategy=self.strategy,
-            ship=self.ship, limit=self._limit, select=self._select, partitions=self.partitions, runtime=runtime,
+            ship=self.ship, limit=self._limit, select=self._planned.select, partitions=self.partitions, runtime=runtime,
             script=script, memory=self._watch.memory.size if self._watch.memory else None, timeout=self._watch.timeout,
             longest=self.program.longest, tls=tls,
         )  # fmt: skip
@@ -422,9 +421,8 @@ class Session(Defining):
     def _done(self, changes: dict[str, Sides], started: float) -> ChangeLog:
         """A transaction was committed: count it, and queue what subscribers will hear of it. With the lock held."""
         runtime = self._runtime
-        planned = runtime.coming or runtime.planned
-        if planned is not self._planned:
-            self._follow_program(planned)
+        if runtime.coming is not None or runtime.planned is not self._planned:
+            self._follow_program(runtime.coming or runtime.planned)
         self._last_seconds = seconds = time.perf_counter() - started
         self._seconds += seconds
         # the log's, also where its changes are yet to be published
@@ -432,7 +430,7 @@ class Session(Defining):
             number = self._journaled.journal.number
         else:
             number = (runtime.state or runtime.committed) - self._opened
-        if self._timed or self._shown_bases:
+        if self._synced is not None or self._shown_bases:
             log = self._log(changes, number)
         else:
             log = ChangeLog(self._views, changes, number, runtime.clock, self._keys)
@@ -464,7 +462,7 @@ class Session(Defining):
         """The changes of a transaction that was just committed, with its steps if there may be several."""
         runtime = self._runtime
         changes = self._settled_sides(changes)
-        if not self._timed:
+        if self._synced is None:
             return ChangeLog(self._views, changes, number, runtime.clock, self._keys)
         passed = tuple([replace(step, changes=self._settled_sides(step.changes)) for step in runtime.steps])
         return SteppedLog(self._views, changes, number, runtime.clock, self._keys, passed, self._synced)
@@ -585,7 +583,8 @@ class Session(Defining):
             if self.plan.relations[relation].stream:
                 return Reason([(relation, t)])
             if not self._runtime.has(relation, t):
-                return explain(self._runtime_of(relation), relation, t, self._limit, self._instant)
+                runtime, instant = self._runtime_of(relation), self._whole[1] if self._whole is not None else None
+                return explain(runtime, relation, t, self._limit, instant)
             if self.strategy == "absorption":
                 return explain(self._runtime, relation, t, self._limit)
             instant = Instant(self.plan)
@@ -602,12 +601,12 @@ class Session(Defining):
             return runtime
         if self._whole is None:
             try:
-                self._instant = Instant(planner.plan(self.program, select=False))
-                self._whole = self._beside(self._instant, min(self._limit, WHOLE))
+                instant = Instant(planner.plan(self.program, select=False))
+                self._whole = self._beside(instant, min(self._limit, WHOLE)), instant
             except OperatorError as e:
                 why = f"only the best tuples of `{relation}` are kept; to show all of them they must be evaluated"
                 raise self._explained(e, why) from raised_by_user(e)
-        return self._whole
+        return self._whole[0]
 
     def _settled(self) -> Runtime:
         """The runtime, after what an interrupt may have left to be undone or completed."""

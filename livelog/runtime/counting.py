@@ -303,7 +303,7 @@ class Counting:
                 self.counts.went += gone
                 self.counts.came += new
             delta = self.counts.net(self.relation.weighted)
-        if self.limit is not None and len(delta) > self.limit and len(delta.gained) > self.limit:
+        if self.limit is not None and len(delta.gained) > self.limit:
             self.check_growth(delta.gained, 0)
         self._next = 0
         if self.shown is not None:

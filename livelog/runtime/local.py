@@ -153,7 +153,8 @@ class LocalRuntime(Runtime):
         self.clock = workers[0].clock
         for worker in workers:
             worker.commit()
-        self._stand()
+        if self.coming is not None:
+            self._stand()
         self.committed = self.state
         self.state = WHOLE
 

@@ -199,6 +199,7 @@ class Worker(Adopting):
 
     def step_over(self) -> None:
         """Another step of the transaction begins."""
+        self._stepping = True
         touched = self._touched
         self._changed |= touched
         for name in touched:
@@ -267,7 +268,7 @@ class Worker(Adopting):
     def commit(self) -> None:
         """The transaction stands."""
         touched, begun = self._touched, self._begun
-        if self._stepping or self._changed:
+        if self._stepping:
             self._forget(touched)
         for name in touched:
             self.base[name].commit()
