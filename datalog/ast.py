@@ -54,7 +54,8 @@ class Source(msgspec.Struct, frozen=True, gc=False):
         if part is None:
             return self, span
         above = part.first_line - 1
-        return Source(part.text, part.name), Span(span.line - above, span.column, span.end_line - above, span.end_column)
+        place = Span(span.line - above, span.column, span.end_line - above, span.end_column)
+        return Source(part.text, part.name), place
 
 
 class Span(msgspec.Struct, frozen=True, gc=False):

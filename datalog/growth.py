@@ -145,7 +145,7 @@ def dropped(program: Program, names: Collection[str]) -> Program:
     rules = tuple(rule for rule in written.rules if rule.head.relation not in names)
     relations = {name: relation for name, relation in written.relations.items() if name not in names}
     directives = tuple(d for d in written.directives if d.relation not in names)
-    lines = {x.span.line for x in (*rules, *relations.values())}
+    lines = {*(rule.span.line for rule in rules), *(relation.span.line for relation in relations.values())}
     source = replace(program.source, parts=_lasting(program.source, lines))
     outputs = {d.relation for d in directives if d.kind == "output"}
     shown = tuple(name for name in program.outputs if name not in names and name not in outputs)
@@ -259,9 +259,9 @@ def _check_known(program: Program, piece: Program, names: Collection[str], repor
         if name not in known and lax:
             report.add(f"unknown relation `{name}`{suggestion(name, known)}", atom.span,
                        Note(f"no relation of the session and no rule of the definition is called `{name}`"))
-        elif relation is not None and name not in CLOCKS and len(relation.shown) != len(atom.arguments):
-            if not _mentioned(program, name):
-                count, given = len(relation.shown), len(atom.arguments)
+        elif relation is not None and name not in CLOCKS:
+            count, given = len(relation.shown), len(atom.arguments)
+            if count != given and not _mentioned(program, name):
                 report.add(f"`{name}` has {count or 'no'} column{'' if count == 1 else 's'}, but {given} "
                            f"{'is' if given == 1 else 'are'} given", atom.span)
 
@@ -326,9 +326,9 @@ def _unknown(relation: Relation) -> Relation:
 
 def _shown(program: Program, piece: Program) -> tuple[str, ...] | None:
     """The outputs of a program that no directive names, with a definition: all of its views, or those that it names."""
-    if not (program.directives_of("output") or program.directives_of("printsize") or program.shown is not None):
-        if not piece.directives:
-            return None
+    named_before = program.directives_of("output") or program.directives_of("printsize") or program.shown is not None
+    if not named_before and not piece.directives:
+        return None
     named = {d.relation for d in program.directives_of("output")}
     before = [name for name in program.outputs if name not in named]
     views = dict.fromkeys(rule.head.relation for rule in piece.rules)

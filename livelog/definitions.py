@@ -77,8 +77,8 @@ class Defining:
         self._shown_bases = tuple(name for name in views if relations[name].kind == "base")
 
     def _follow_program(self, planned: Planned | None) -> None:
-        """Be a session of the program that the runtime has. It may have another one by now: an edit was interrupted when
-        it stood."""
+        """Be a session of the program that the runtime has. It may have another one by now: an edit was interrupted
+        when it stood."""
         if planned is not None and planned is not self._planned:
             gone = self.program.derived - planned.program.derived
             self._take(planned)
@@ -120,7 +120,7 @@ class Defining:
         return self._edit(lambda planned: planned.define(text), OUTCOME)
 
     def drop(self, *names: str) -> ChangeLog:
-        """Take views away, with all that is only there for them. Their rules are gone, be they defined or of the program.
+        """Take views away, with all that is only there for them. Their rules go, be they defined or of the program.
 
         Refused while others read them, which may be dropped with them, and for base relations. Nobody hears of it:
         subscriptions to them end, and what was kept of their changes goes. A transaction, as `define`.
@@ -161,7 +161,7 @@ class Defining:
         return log
 
     def _check_facts(self, planned: Planned) -> None:
-        """A definition may tell the type of a column that was not known. Then the facts that are there must be of it."""
+        """A definition may tell the type of a column that was not known: then the facts that are there are of it."""
         for name, relation in planned.plan.relations.items():
             if relation.kind != "base" or name not in self._coercers or _kinds(planned, name) == self._kinds(name):
                 continue
@@ -171,7 +171,8 @@ class Defining:
                 try:
                     coerce(row[:width])
                 except LivelogError as error:
-                    error.notes = (*error.notes, Note("this fact is there, and the definition takes it for something else"))
+                    why = "this fact is there, and the definition takes it for something else"
+                    error.notes = (*error.notes, Note(why))
                     raise
 
 

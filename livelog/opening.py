@@ -162,8 +162,8 @@ def resume(
 
 
 def with_rules(session: Session, text: str) -> Session:
-    """A session over the same facts with more rules or declarations, of whatever is there or not. Costs a load; the given
-    session stays as it is. (For new views see `Session.define`.)
+    """A session over the same facts with more rules or declarations, of whatever is there or not. Costs a load; the
+    given session stays as it is. (For new views see `Session.define`.)
 
     Facts keep the times at which they expire, and the clock its time.
 

@@ -96,7 +96,8 @@ class Repl:
         self.failed = False
         self.commands: dict[str, Callable[[str], None]] = {
             "begin": self.begin, "commit": self.commit, "rollback": self.rollback, "load": self.load, "why": self.why,
-            "drop": self.drop, "views": self.views, "valid": self.valid, "stats": self.stats, "explain": self.explain, "help": self.help,
+            "drop": self.drop, "views": self.views, "valid": self.valid, "stats": self.stats, "explain": self.explain,
+            "help": self.help,
         }  # fmt: skip
 
     @property

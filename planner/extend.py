@@ -8,7 +8,7 @@ base relation is for others changes with its readers: whether the times of its t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -25,17 +25,20 @@ from planner.plan import Plan, RelationPlan, Stratum
 from planner.synchronised import synchronised
 from planner.validate import check
 
-__all__ = ["extend", "finished", "reduce"]
+__all__ = ["extend", "finished", "hidden", "read_anew", "reduce"]
 
 _EARLY = PASSES[: PASSES.index(declare)]
 _LATE = PASSES[PASSES.index(declare) + 1 : PASSES.index(place)]
 
 
-def extend(plan: Plan, former: Program, program: Program, *, select: bool = True) -> Plan:
+def extend(
+    plan: Plan, former: Program, program: Program, *, select: bool = True, kept: Collection[str] = ()
+) -> Plan:
     """The plan of a program that has the rules of a `former` one, of which this is the plan, and more.
 
     Rules for relations that are planned already are left out, so what is new is planned over what is there. Raises
-    `CheckProblem` where a new rule wants a relation whole of which only a part is kept. O(program)
+    `CheckProblem` where a new rule wants a relation whole of which only a part is kept. (`kept` are `hidden` ones that
+    are whole nevertheless.) O(program)
 
     >>> import datalog, planner
     >>> from datalog.growth import defined
@@ -51,7 +54,7 @@ def extend(plan: Plan, former: Program, program: Program, *, select: bool = True
     new = [clause for clause in draft.clauses if clause.rule.head.relation not in plan.relations]
     if select:
         _check_pruned(plan, program, new)
-    _check_hidden(plan, former, program, draft, new)
+    _check_hidden(plan, former, program, draft, new, kept)
     draft = _restricted(declare(draft), plan)
     for step in _LATE:
         if select or step is not push_selection:
@@ -78,7 +81,8 @@ def reduce(plan: Plan, program: Program) -> Plan:
 
     >>> import datalog, planner
     >>> from datalog.growth import dropped
-    >>> program = datalog.check(datalog.parse("r(x, w) :- a(x, y), b(y, z), c(z, w), x < w. s(x) :- r(x, _). t(x) :- a(x, x)."))
+    >>> text = "r(x, w) :- a(x, y), b(y, z), c(z, w), x < w. s(x) :- r(x, _). t(x) :- a(x, x)."
+    >>> program = datalog.check(datalog.parse(text))
     >>> less = reduce(planner.plan(program), dropped(program, ["r", "s"]))
     >>> [(s.index, s.relations) for s in less.strata], sorted(less.relations)
     ([(0, ('t',))], ['a', 'b', 'c', 't'])
@@ -97,6 +101,30 @@ def reduce(plan: Plan, program: Program) -> Plan:
             relations[name] = replace(relation, stamped="")
     facts = {name: rows for name, rows in plan.facts.items() if name in wanted}
     return finished(replace(plan, relations=relations, strata=strata, facts=facts), program)
+
+
+def hidden(plan: Plan, names: Collection[str]) -> Plan:
+    """The plan with views that nobody sees any more but rules."""
+    if all(plan.relations[name].kind == "auxiliary" for name in names):
+        return plan
+    relations = {
+        name: replace(r, kind="auxiliary") if name in names else r for name, r in plan.relations.items()
+    }
+    return replace(plan, relations=relations)
+
+
+def read_anew(former: Plan, plan: Plan) -> set[str]:
+    """The relations of a former plan on which the strata rest that one which extends it has besides."""
+    below = {name: stratum.inputs for stratum in former.strata for name in stratum.relations}
+    waiting = [name for stratum in plan.strata[len(former.strata) :] for name in stratum.inputs]
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in former.relations and name not in found:
+            found.add(name)
+            if former.relations[name].kind not in ("base", "view"):
+                waiting += below.get(name, ())
+    return found
 
 
 def finished(plan: Plan, program: Program) -> Plan:
@@ -128,9 +156,9 @@ def _numbered(draft: Draft, plan: Plan) -> Draft:
             used[head] = max(used.get(head, 0), number)
     clauses = []
     for clause in draft.clauses:
-        head, _, number = clause.id.rpartition("/")
+        head, _, own = clause.id.rpartition("/")
         if head in used and head not in plan.relations:
-            clause = replace(clause, id=f"{head}/{int(number) + used[head]}")
+            clause = replace(clause, id=f"{head}/{int(own) + used[head]}")
         clauses.append(clause)
     return replace(draft, clauses=tuple(clauses))
 
@@ -181,14 +209,16 @@ def _check_pruned(plan: Plan, program: Program, new: Iterable[Clause]) -> None:
             )  # fmt: skip
 
 
-def _check_hidden(plan: Plan, former: Program, program: Program, draft: Draft, new: Iterable[Clause]) -> None:
+def _check_hidden(
+    plan: Plan, former: Program, program: Program, draft: Draft, new: Iterable[Clause], kept: Collection[str]
+) -> None:
     """Raise if a new rule needs more of a view than what its readers so far did."""
-    hidden = {
+    partial = {
         name for name, r in plan.relations.items()
         if r.kind == "auxiliary" and r.layer is None and name in former.relations and name not in former.clocks
-    }
-    reading = [(clause, atom) for clause in new for atom in atoms(clause.rule)[1:] if atom.relation in hidden]
-    wanted = hidden & {read.relation for read in program.reads.values() if read.name not in plan.relations}
+    } - set(kept)  # fmt: skip
+    reading = [(clause, atom) for clause in new for atom in atoms(clause.rule)[1:] if atom.relation in partial]
+    wanted = partial & {read.relation for read in program.reads.values() if read.name not in plan.relations}
     if not reading and not wanted:
         return
     before = Draft.start(former)

@@ -1,4 +1,4 @@
-"""Views that are defined and dropped while a session runs: what they hold, what is refused, and what stays untouched."""
+"""Views that are defined and dropped while a session runs: what they hold, what is refused, what stays untouched."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -66,16 +67,22 @@ def assert_right(session: Any) -> None:
 
 DEFINITIONS = {
     "a filter": "near(x, y) :- reach(x, y), y - x < near.",
-    "a recursion over a recursion": "two(x, y) :- reach(x, z), link(z, y). two(x, y) :- two(x, z), reach(z, y), x != y.",
+    "a recursion over a recursion": (
+        "two(x, y) :- reach(x, z), link(z, y). two(x, y) :- two(x, z), reach(z, y), x != y."
+    ),
     "views in a cycle": "a(x) :- link(x, _), !lone(x). a(y) :- b(y). b(y) :- a(x), link(x, y).",
-    "an aggregate of a bag": ".decl total(x: number, s: number)\ntotal(x, sum<n>) :- part(x, n). most(max<s>) :- total(_, s).",
+    "an aggregate of a bag": (
+        ".decl total(x: number, s: number)\ntotal(x, sum<n>) :- part(x, n). most(max<s>) :- total(_, s)."
+    ),
     "a negation of a view": "apart(x, y) :- degree(x, _), degree(y, _), !reach(x, y).",
     "an aggregate in the body": "busy(x, n) :- price(x, _), n = count : { reach(x, y), y > 1 }.",
     "groups of another's groups": "top(x) :- degree(x, n), n = max m : { degree(_, m) }.",
     "a fact that follows from nothing": "one(1 + 1) :- 2 > 1. both(x) :- one(x), link(x, _).",
     "something from nothing": "n(c) :- c = count : { link(_, _) }.",
     "three atoms": "triangle(x, y, z) :- link(x, y), link(y, z), link(z, x).",
-    "an iteration": "walk(0, x) :- seen(x). walk(i + 1, count<y>) :- walk(i, x), link(x, y), i < 3. last(x) :- walk(2, x).",
+    "an iteration": (
+        "walk(0, x) :- seen(x). walk(i + 1, count<y>) :- walk(i, x), link(x, y), i < 3. last(x) :- walk(2, x)."
+    ),
     "a pruned recursion": """path(x, y, c) :- link(x, y), c = x + y.
         path(x, y, c) :- link(x, z), path(z, y, b), c = b + x. best(x, y, min<c>) :- path(x, y, c).""",
     "nothing that is there": ".decl fresh(x: number)\nfresh2(x) :- fresh(x).",
@@ -213,14 +220,18 @@ REFUSED = {
     ".decl reach(x: number)": ("<definition>:1:7: error: `reach` is a view", ""),
     "far(x) :- raech(x, _).": ("<definition>:1:11: error: unknown relation `raech`: did you mean `reach`?", ""),
     "far(x) :- reach(x).": ("<definition>:1:11: error: `reach` has 2 columns, but 1 is given", "p.dl:6:1: note: "),
-    "far(x) :-\n  reach(x, _), x < k.": ("<definition>:2:20: error: unsafe variable `k`", "    2 |   reach(x, _), x < k."),
+    "far(x) :-\n  reach(x, _), x < k.": (
+        "<definition>:2:20: error: unsafe variable `k`", "    2 |   reach(x, _), x < k."
+    ),
     'far(x) :- reach(x, _), x = "a".': ("<definition>:1:24: error: type clash", "p.dl:"),
     "far(x) :- reach(x, _), !far(x).": ("<definition>:1:24: error: cannot stratify", ""),
     "far(x) :- reach(x, _)": ("<definition>:1:21: error: expected `.` after this", ""),
     "far(1, 2).": ("<definition>:1:1: error: a definition has no facts", "insert them in a transaction"),
     ".input far\nfar(x) :- link(x, _).": ("<definition>:1:8: error: .input cannot stand in a definition", ""),
     ".approx far 0.1\nfar(avg<x>) :- link(x, _).": ("<definition>:1:9: error: .approx cannot stand", ""),
-    '.output far(filename="x")\nfar(x) :- link(x, _).': ("<definition>:1:9: error: .output in a definition has no `filename`", ""),
+    '.output far(filename="x")\nfar(x) :- link(x, _).': (
+        "<definition>:1:9: error: .output in a definition has no `filename`", ""
+    ),
     ".const k = 3\nfar(x) :- link(x, k).": ("<definition>:1:8: error: the constant `k` cannot be defined here", ""),
     ".type t = number\n.decl far(x: t)": ("<definition>:1:1: error: the type `t` cannot be defined here", ""),
     ".output reach\nfar(x) :- link(x, _).": ("<definition>:1:9: error: `reach` is not defined here", ""),
@@ -321,14 +332,18 @@ def test_auxiliaries_that_others_still_need_stay() -> None:
 FAILING: dict[str, tuple[str, dict[str, Any], str]] = {
     "a rule": ("bad(x) :- reach(x, y), 1 / (y - 4) > 0.", {}, "division by zero"),
     "an overflow": ("bad(s) :- s = sum p * 9223372036854775807 : { part(_, p) }.", {}, "overflow"),
-    "the limit of a recursion": ("n(x) :- seen(x). n(x + 1) :- n(x).", {"limit": 1000}, "the recursion seems to have no end"),
+    "the limit of a recursion": (
+        "n(x) :- seen(x). n(x + 1) :- n(x).", {"limit": 1000}, "the recursion seems to have no end"
+    ),
     "the limit of a product": (
         "prod(a, b, c) :- seen(a), seen(b), link(c, _).", {"limit": 50}, "more than the limit of 50"
     ),
     "the time": (
         "n(x) :- seen(x). n(x + 1) :- n(x), x < 100000000.", {"limit": 10**9, "timeout": 0.3}, "takes longer than 0.3 s"
     ),
-    "the second stratum": ("fine(x, y) :- reach(x, y). bad(y / x) :- fine(x, z), y = x - 1, z / (x - 7) > 0.", {}, "division"),
+    "the second stratum": (
+        "fine(x, y) :- reach(x, y). bad(y / x) :- fine(x, z), y = x - 1, z / (x - 7) > 0.", {}, "division"
+    ),
 }  # fmt: skip
 
 
@@ -402,10 +417,8 @@ def test_an_interrupt_at_any_line(strategy: str, partitions: int, edit: str) -> 
         def trial(session: Any = session, at: int = at, error: Any = error) -> str:
             strike = Strike(at, error)
             strike.arm()
-            try:
+            with suppress(BaseException):
                 act(session)
-            except BaseException:
-                pass
             sys.settrace(None)
             assert session.clock == 0
             there = "two" in session
@@ -444,7 +457,8 @@ def test_subscriptions_to_dropped_views_end(session: Any) -> None:
 
 
 def test_defining_in_a_callback_and_beside_other_threads(session: Any) -> None:
-    session.subscribe("degree", lambda changes: session.define("far(x) :- link(x, _).") if "far" not in session else None)
+    rule = "far(x) :- link(x, _)."
+    session.subscribe("degree", lambda changes: session.define(rule) if "far" not in session else None)
     session.load("link", [(20, 21)])
     assert (20,) in session["far"]
     problems: list[BaseException] = []

@@ -4,8 +4,8 @@ the oracle makes of its rules, the changes that were told add up to it, and noth
 from __future__ import annotations
 
 import random
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest

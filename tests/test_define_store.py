@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def test_a_view_that_is_no_output_is_not_recorded(tmp_path: Path) -> None:
 
 
 def test_the_program_and_its_definitions(tmp_path: Path) -> None:
-    """The folder is of the program with which it began; that can be opened, another one is refused, or takes it over."""
+    """The folder is of the program with which it began: that can be opened, another is refused, or takes it over."""
     with livelog.open(PROGRAM, facts=FACTS, store=tmp_path) as session:
         session.define(FAR)
         assert describe(tmp_path).program == PROGRAM
@@ -395,10 +396,8 @@ def test_an_interrupt_at_any_line(
             session = opened(f"{at}")
             strike = Strike(at, error)
             strike.arm()
-            try:
+            with suppress(BaseException):
                 act(session)
-            except BaseException:
-                pass
             sys.settrace(None)
             assert session.clock == 0
             there = "deep" in session

@@ -200,7 +200,7 @@ def test_views_that_are_not_whole_cannot_be_read_so() -> None:
     )
     relation = s.session.plan.relations.get("alarm")
     if relation is not None and relation.kind == "auxiliary":
-        with pytest.raises(CheckProblem, match="`.output alarm` in the program keeps it whole"):
+        with pytest.raises(CheckProblem, match=r"`\.output alarm` in the program keeps it whole"):
             s.session.define("alarms(t) :- alarm(t).")
     s.define("hotter(r, v) :- temp(r, v) at alarm, v > 80.")
     s(3, ("temp", ("a", 90)), ("reading", (8,)))

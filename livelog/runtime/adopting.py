@@ -47,8 +47,8 @@ class Adopting:
     """What of a `livelog.runtime.worker.Worker` follows from its plan alone, and how it changes with that.
 
     `adopt` comes in place of `apply` in a transaction, which has nothing else then; the new strata are evaluated, and
-    `brought` tells what is in them. After an error `retract` brings everything back. It can be called again where it was
-    interrupted, and does nothing where nothing was adopted; `commit` makes an end of the former plan.
+    `brought` tells what is in them. After an error `retract` brings everything back. It can be called again where it
+    was interrupted, and does nothing where nothing was adopted; `commit` makes an end of the former plan.
     """
 
     plan: Plan

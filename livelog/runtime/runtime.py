@@ -190,8 +190,8 @@ class Runtime(Editing):
         return False
 
     def _roll_back(self) -> None:
-        """Back to the last commit: the facts are restored, and the views evaluated anew from them; or the former program
-        is, whose views have not been touched."""
+        """Back to the last commit: the facts are restored, and the views evaluated anew from them; or the former
+        program is, whose views have not been touched."""
         if self.coming is not None:
             self._retract()
         else:
@@ -219,7 +219,7 @@ class Runtime(Editing):
 
     def _work(self, shares: list[Any] | Adoption) -> dict[str, Sides]:
         """Apply the operations, evaluate, and tell the changes."""
-        if type(shares) is Adoption:
+        if isinstance(shares, Adoption):
             return self._adopt(shares)
         if self._timed:
             return self._stepped(shares)

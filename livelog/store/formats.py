@@ -18,7 +18,8 @@ from livelog.packing import ROW, tupled
 from livelog.store.records import Damaged
 
 __all__ = [
-    "FORMAT", "READ", "Batch", "BatchFile", "Committed", "Description", "Entry", "Logged", "Manifest", "Outcome", "Progress",
+    "FORMAT", "READ", "Batch", "BatchFile", "Committed", "Description", "Entry", "Logged", "Manifest", "Outcome",
+    "Progress",
     "StoredPart", "committed_record", "decode_record", "encode_record", "load_sealed", "sealed",
 ]  # fmt: skip
 
@@ -104,7 +105,9 @@ class Logged(msgspec.Struct, frozen=True, array_like=True, tag=1):
     def entry(self) -> Entry:
         """The whole entry."""
         operations = _operations(self.operations)
-        return Entry(self.number, operations, self.batch, self.query, self.source, self.position, self.follow, self.edit)
+        return Entry(
+            self.number, operations, self.batch, self.query, self.source, self.position, self.follow, self.edit
+        )
 
 
 class Outcome(msgspec.Struct, frozen=True, array_like=True, tag=2):

@@ -369,7 +369,8 @@ class Journal:
         if held is not None and not committed:
             self.number, self.waiting, self._held = number - 1, None, None
             return
-        if committed and (entry.query or entry.source is not None or entry.follow is not None or entry.edit is not None):
+        told = entry.query or entry.source is not None or entry.follow is not None or entry.edit is not None
+        if committed and told:
             noted = noted.copy()  # a checkpoint that was begun keeps what it found
             noted.note(entry)
         if held is not None and self._late is not None:

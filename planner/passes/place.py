@@ -35,8 +35,8 @@ __all__ = ["place"]
 
 
 def place(draft: Draft, below: tuple[Stratum, ...] = ()) -> Draft:
-    """Fill in `Input.at`, the partition columns of auxiliaries and the probed side of joins. `below` are strata that are
-    placed already.
+    """Fill in `Input.at`, the partition columns of auxiliaries and the probed side of joins. `below` are strata that
+    are placed already.
 
     The rule of thumb is to ship nothing that is already at home. Both sides of a join must be hashed on
     corresponding key columns. Preferred are columns on which both sides are at home, then the side that is in the

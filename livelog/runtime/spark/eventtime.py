@@ -39,7 +39,7 @@ def check_time_column(df: DataFrame, column: str) -> None:
     if not isinstance(field.dataType, TimestampType):
         found = field.dataType.simpleString()
         raise UsageProblem(f"`{column}` is no timestamp, but {found}: it cannot be the event time")
-    if "EventTimeWatermark" not in df._jdf.queryExecution().analyzed().toString():  # type: ignore[operator]
+    if "EventTimeWatermark" not in df._jdf.queryExecution().analyzed().toString():
         raise UsageProblem(
             f"the stream has no watermark: `df.withWatermark({column!r}, \"10 seconds\")` says how late rows may be"
         )
