@@ -149,6 +149,9 @@ class Body:
         if not closed:
             options += [
                 [f"{n} <= {time} + {width}"],
+                [f"{n} - {width} <= {time}"],
+                [f"{time} + {delay} < {n}", f"{n} <= {time} + {width} + {delay}"],
+                [f"{time} < {n}"],
                 [f"{time} >= {width}", f"{time} <= {n}", f"{n} < {delay} * 4"],
                 [f"{n} >= {width} + {delay}"],
                 [f"{n} - {width} <= {time}", f"{time} < {n}"],
