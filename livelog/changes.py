@@ -144,10 +144,14 @@ def modifications(inserted: Iterable[Tuple], deleted: Iterable[Tuple], key: tupl
         for group in known.values():
             updated = len(group) == 2 and group[0][0] != group[1][0]  # what came stands before what went
             found += [("u", group[0][1])] if updated else group
+    return _by_row(found)
+
+
+def _by_row(operations: list[tuple[str, Tuple]]) -> list[tuple[str, Tuple]]:
     try:
-        return sorted(found, key=itemgetter(1))
+        return sorted(operations, key=itemgetter(1))
     except TypeError:
-        return sorted(found, key=lambda operation: sort_key(operation[1]))
+        return sorted(operations, key=lambda operation: sort_key(operation[1]))
 
 
 class ChangeLog(Mapping[str, Changes]):

@@ -578,17 +578,21 @@ class Session(Defining):
         """
         t = check_row(self, relation, row)
         with self._lock:
-            if t not in self[relation]:
-                raise UsageProblem(f"{format_row(relation, t)} does not hold: there is nothing to explain")
-            if self.plan.relations[relation].stream:
-                return Reason([(relation, t)])
-            if not self._runtime.has(relation, t):
-                runtime, instant = self._runtime_of(relation), self._whole[1] if self._whole is not None else None
-                return explain(runtime, relation, t, self._limit, instant)
-            if self.strategy == "absorption":
-                return explain(self._runtime, relation, t, self._limit)
-            instant = Instant(self.plan)
-            return explain(self._beside(instant, None), relation, t, self._limit, instant)
+            return self._why(relation, t)
+
+    def _why(self, relation: str, t: Tuple) -> Reason:
+        """The same of a tuple that is in order. With the lock held."""
+        if t not in self[relation]:
+            raise UsageProblem(f"{format_row(relation, t)} does not hold: there is nothing to explain")
+        if self.plan.relations[relation].stream:
+            return Reason([(relation, t)])
+        if not self._runtime.has(relation, t):
+            runtime = self._runtime_of(relation)
+            return explain(runtime, relation, t, self._limit, self._whole[1] if self._whole is not None else None)
+        if self.strategy == "absorption":
+            return explain(self._runtime, relation, t, self._limit)
+        instant = Instant(self.plan)
+        return explain(self._beside(instant, None), relation, t, self._limit, instant)
 
     def _runtime_of(self, relation: str) -> Runtime:
         """Where a relation can be read: one that is pruned is evaluated whole, once per transaction at most.

@@ -225,12 +225,7 @@ class Runtime(Editing):
             return self._stepped(shares)
         concerned = self._apply(shares)
         if self._recompute:
-            # from scratch: what fails here, fails on the facts as they are
-            if not concerned and not self._tells_facts:
-                return {}
-            self._rebuild(self._limit)
-            self._measure()
-            return self._merged(self._all("differences"))
+            return self._worked_whole(concerned)
         try:
             self._evaluate(concerned)
             if self._sizes:
@@ -238,6 +233,14 @@ class Runtime(Editing):
             return self._changes()
         except (RuleFailure, Outgrown) as error:
             return self._worked_anew(shares, error)
+
+    def _worked_whole(self, concerned: set[int]) -> dict[str, Sides]:
+        """Evaluate everything from scratch: what fails here, fails on the facts as they are."""
+        if not concerned and not self._tells_facts:
+            return {}
+        self._rebuild(self._limit)
+        self._measure()
+        return self._merged(self._all("differences"))
 
     def _worked_anew(self, shares: list[Any], error: RuleFailure | Outgrown) -> dict[str, Sides]:
         """A rule failed, perhaps on two tuples that are never there together: one that the transaction brings, and one
