@@ -92,7 +92,7 @@ def test_any_row_can_be_written(row: tuple[Any, ...], about: str) -> None:
     assert all("\n" not in line and "\r" not in line for line in lines)
     [transaction] = read_script("\n".join(lines).split("\n"))
     assert [(o.op, o.relation, o.row, o.time) for o in transaction.operations] == [
-        ("@", "", (), 1e-7), ("+", "r", row, 0.0), ("-", "s", row, 0.0)]
+        ("@", "", (), 1e-7), ("+", "r", row, None), ("-", "s", row, None)]
     assert repr(transaction.operations[1].row) == repr(row)  # 1 and 1.0 are equal, but not the same
 
 
